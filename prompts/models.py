@@ -4,7 +4,7 @@ from prompts.builds.models import BuildCause
 from prompts.call_contents.models import CallContent, DailyCallStorage
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
-from prompts.ledger.models import DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.releases.models import (
     Release,
     ReleaseComment,
@@ -19,6 +19,7 @@ __all__ = [
     "LATEST",
     "PRODUCTION",
     "AgentPrompt",
+    "BotStatus",
     "BuildCause",
     "CallContent",
     "Checkpoint",

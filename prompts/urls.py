@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from prompts.agent_pages import activity_views, channel_views
 from prompts.builds import views as builds_views
+from prompts.drift import views as drift_views
 from prompts.erasure import views as erasure_views
 from prompts.fleet import views as fleet_views
 from prompts.integrity import views as integrity_views
@@ -35,6 +36,7 @@ workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("erasures/", include(erasure_views.urls)),
     path("time-machine/", include(replay_views.urls)),
     path("ledger/", include(ledger_views.urls)),
+    path("bots/", include(drift_views.urls)),
     path("verify/", include(integrity_views.urls)),
 ]
 

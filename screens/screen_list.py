@@ -34,7 +34,10 @@ LISTS = (
     "notifications/preferences",
     "webhooks",
 )
-MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/outdated")
+MORE = (
+    *("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine"),
+    *("ledger/outdated", "bots"),
+)
 FORMS = (
     "agents/new",
     f"{SOUL}edit",

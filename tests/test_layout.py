@@ -167,6 +167,7 @@ WHERE_IS = [
         "create_partitions",
     ),
     ("Where are outdated bots found?", "bots", "prompts/ledger/outdated_bots.py", "list_outdated_bots"),
+    ("Where is it compared what bots have loaded?", "drift", "prompts/drift/selectors.py", "list_bots"),
     ("Where are the rows of long lists rendered?", "jinja", "project/jinja.py", "build_environment"),
     ("Where is personal data erased?", "erasure", "prompts/erasure/services.py", "erase_record"),
     ("Where is the rate limit?", "rate_limit", "personas/api/rate_limits.py", "RateLimiter"),

@@ -107,6 +107,19 @@ BOT = EventData(
     "BotEventData",
     PROMPT | {"label": LABEL, "key_id": ID, "number": ID, "current_number": optional(ID), "ledger_id": ID},
 )
+DRIFT = EventData(
+    "DriftEventData",
+    PROMPT
+    | {
+        "label": LABEL,
+        "key_id": ID,
+        "report_id": ID,
+        "status": WORD,
+        "previous_status": WORD,
+        "number": optional(ID),
+        "current_number": optional(ID),
+    },
+)
 WEBHOOK = EventData("WebhookEventData", {"endpoint_id": ID, "status": WORD})
 VERIFICATION = EventData("VerificationEventData", {"verification_id": ID, "count": NUMBER})
 
@@ -158,6 +171,12 @@ EVENT_TYPES: dict[str, EventType] = index_types(
             "bot.outdated",
             "The last fetch of a bot is an hour old, and its label points to another version now.",
             BOT,
+        ),
+        EventType(
+            "bot.drifted",
+            "A report changed the status of a bot: `same`, `outdated`, or `never_released` if the loaded "
+            "text matches no version.",
+            DRIFT,
         ),
         EventType("key.created", "An API key was created.", KEY),
         EventType("key.rotated", "An API key was replaced by another one.", KEY),

@@ -104,7 +104,10 @@ OPERATION_DESCRIPTIONS = {
     "getReplayEvidence": "A bundle that can be verified without this server.",
     "listVerifications": "Each run verifies all hash chains of the workspace.",
     "getVerification": "With the errors that were found.",
-    "reportPromptUse": "A bot reports the digest of the prompt it used, and gets the versions with it.",
+    "reportPromptUse": "A bot reports the digest of the prompt it used, and gets the versions with it. With "
+    "the text, the lines that differ from the served text are found.",
+    "listBots": "Compares the released version of the label, the last fetch and the last report of each key. "
+    "Those with problems come first. A bot key sees only itself.",
     "listPromptReports": "A bot key sees only its own reports.",
     # --- labels and releases ------------------------------------------------------------------------------
     "listLabels": "With the number of prompts that have them.",

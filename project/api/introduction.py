@@ -46,7 +46,7 @@ TAG_DESCRIPTIONS = {
     "prompt-versions": "The numbered, immutable versions of prompts: text, provenance, differences.",
     "ledger": "One entry for every prompt that was served, with replay and evidence.",
     "integrity": "Checkpoints, their signing keys, and verification of all hash chains.",
-    "reports": "Which prompts bots say they used.",
+    "reports": "Which prompts bots say they have loaded, compared with what is released and was served.",
     "labels": "Pointers to versions. Bots fetch `production` unless they name another label.",
     "releases": "Versions that move to production together, after approval where it is required.",
     "erasures": "Removal of the data of a person from records, versions and the ledger.",

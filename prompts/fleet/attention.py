@@ -30,7 +30,7 @@ def list_attention_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attenti
 
 def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
     unbuilt, quarantined = counts.unbuilt, counts.quarantined
-    failing, held = counts.failing_sources, counts.held_sources
+    failing, held, drifted = counts.failing_sources, counts.held_sources, counts.never_released
     rows = [
         (unbuilt, ngettext("prompt not built", "prompts not built", unbuilt), "home", "error"),
         (
@@ -46,8 +46,22 @@ def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attention
             "sources:list",
             "warning",
         ),
+        (
+            drifted,
+            ngettext(
+                "bot with a prompt that was never released",
+                "bots with a prompt that was never released",
+                drifted,
+            ),
+            "bots:list",
+            "warning",
+        ),
     ]
-    queries = {"home": "?state=problems", "inbox:list": "?state=quarantined"}
+    queries = {
+        "home": "?state=problems",
+        "inbox:list": "?state=quarantined",
+        "bots:list": "?status=never_released",
+    }
     return [
         AttentionItem(
             count, label, reverse(route, args=[slug]) + queries.get(route, ""), icon, is_urgent=True

@@ -20,6 +20,7 @@ from personas.models import (
     Soul,
     Workspace,
 )
+from prompts.drift.selectors import list_never_released_reports
 from prompts.models import AgentPrompt, BuildCause, LedgerEntry, Release, ReleaseStatus
 from skills.inbox.selectors import list_last_runs, list_pending_files
 from skills.models import FileState, RunStatus
@@ -33,6 +34,7 @@ class WorkspaceCounts:
     """Counts of agents, prompts and pending work, and which setup steps are done.
 
     `built` counts the prompts built in the last 24 hours, `unbuilt` those whose last build failed.
+    `never_released` counts the bots that have loaded a text that matches no version.
     """
 
     agents: int
@@ -44,6 +46,7 @@ class WorkspaceCounts:
     quarantined: int
     failing_sources: int
     held_sources: int
+    never_released: int
     waiting_since: datetime | None
     has_channel: bool
     has_soul: bool
@@ -53,14 +56,15 @@ class WorkspaceCounts:
 
 
 def get_workspace_counts(workspace: Workspace) -> WorkspaceCounts:
-    [row] = query_counts(workspace.pk, timezone.now() - BUILT_WINDOW)
+    now = timezone.now()
+    [row] = query_counts(workspace.pk, now - BUILT_WINDOW, now)
     return WorkspaceCounts(**row)
 
 
 @CompiledQuery
-def query_counts(workspace: int, built_since: datetime) -> QuerySet[Any]:
+def query_counts(workspace: int, built_since: datetime, now: datetime) -> QuerySet[Any]:
     annotations = (
-        build_count_annotations(workspace, built_since)
+        build_count_annotations(workspace, built_since, now)
         | build_setup_annotations(workspace)
         | {"waiting_since": build_oldest_cause_subquery(workspace)}
     )
@@ -69,7 +73,7 @@ def query_counts(workspace: int, built_since: datetime) -> QuerySet[Any]:
     return row
 
 
-def build_count_annotations(workspace: int, built_since: datetime) -> dict[str, Any]:
+def build_count_annotations(workspace: int, built_since: datetime, now: datetime) -> dict[str, Any]:
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
     files = list_pending_files(workspace)
     memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)
@@ -84,6 +88,7 @@ def build_count_annotations(workspace: int, built_since: datetime) -> dict[str, 
         "quarantined": files.filter(state=FileState.QUARANTINED),
         "failing_sources": list_last_runs(workspace).filter(status=RunStatus.FAILED),
         "held_sources": list_source_holds(workspace),
+        "never_released": list_never_released_reports(workspace, now),
     }
     return {name: build_count_subquery(queryset) for name, queryset in querysets.items()}
 

@@ -1,1 +1,1 @@
-"""The ledger, an append-only log of served prompts: rows, blocks, partitions, retention and reports."""
+"""The ledger, an append-only log of served prompts: rows, blocks, partitions, retention and outdated bots."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import ApiKey, Workspace, WorkspaceOwned
 from personas.tenancy.fields import TenantForeignKey, TenantOneToOneField
@@ -103,6 +104,17 @@ class LedgerRollOff(WorkspaceOwned):
         return f"{self.block} rolled off"
 
 
+class BotStatus(models.TextChoices):
+    """How the text that a bot has loaded compares with the released version of its label."""
+
+    # The bytes match no version of the prompt.
+    NEVER_RELEASED = "never_released", _("Never released")
+    OUTDATED = "outdated", _("Outdated")
+    # The bot has reported nothing since it was served another version.
+    UNKNOWN = "unknown", _("Unknown")
+    SAME = "same", _("Same")
+
+
 class DigestReport(WorkspaceOwned):
     """A bot's report of the prompt digest that it used. Append-only.
 
@@ -122,10 +134,21 @@ class DigestReport(WorkspaceOwned):
     request_id = models.CharField(max_length=64, blank=True)
     # Whether the digest matches the prompt as it was last served to this key.
     is_last_handed = models.BooleanField()
+    # The loaded file, reason and session, the status at the time of the report, and the changed lines: see
+    # prompts.drift.details. Null for reports of earlier releases.
+    details = models.JSONField(null=True)
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(WorkspaceOwned.Meta):
-        indexes = [models.Index(fields=["prompt", "-at"], name="reports_by_prompt")]
+        indexes = [
+            models.Index(fields=["prompt", "-at"], name="reports_by_prompt"),
+            # To count the bots with an unknown text.
+            models.Index(
+                fields=["workspace", "prompt", "key"],
+                name="reports_never_released",
+                condition=models.Q(version=None),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.prompt} {self.digest[:12]}"

@@ -183,7 +183,7 @@ GROUPS = {
     "search": "workspace",
     "layouts": "agent",
     "versions": "prompt",
-    **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay"), "label"),
+    **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay", "bots"), "label"),
     **dict.fromkeys(("prompt", "prompt-text", "render", "batch-get"), "label"),
 }
 ALL_LIMITS = {"agents", "channels", "labels"}

@@ -317,6 +317,7 @@ PROMPTS: dict[str, Row] = {
     "GET replay": Row(query=replay_query),
     "POST prompts-report": Row(body=report_body),
     "GET reports-list": Row(),
+    "GET bots-list": Row(),
     "GET labels-list": Row(narrow=403),
     "POST labels-protect": Row(values=PRODUCTION, body=constant({"is_protected": True}), narrow=403),
     "GET prompt-labels-list": Row(PROMPT),

@@ -45,7 +45,7 @@ MAY_QUERY_UNSCOPED = {
     "skills/refresh/watch.py": "one watcher watches the folders of all sources",
     "prompts/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
     "prompts/integrity/lag.py": "the scheduler, the doctor and the metrics compare all workspaces",
-    "prompts/ledger/reports.py": "old reports of all workspaces are deleted together",
+    "prompts/drift/reports.py": "old reports of all workspaces are deleted together",
     "prompts/integrity/services.py": "old verification runs of all workspaces are deleted together",
     "prompts/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
 }

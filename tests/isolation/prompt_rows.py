@@ -57,6 +57,9 @@ PROMPTS: dict[str, Page] = {
     "ledger:list": Page(),
     "ledger:export": Page(),
     "ledger:stale": Page(),
+    "bots:list": Page(),
+    "bots:live": Page(),
+    "bots:report": Page(objects={"report": ("reports", "pk")}),
     "verify:show": Page(),
     "verify:live": Page(),
     # A verification run is already active.

@@ -288,7 +288,7 @@ class Seeder:
             served_digest=served,
         )
         self.keep("ledger", "plain", entry)
-        self.create(
+        report = self.create(
             DigestReport,
             prompt=prompt,
             key=key,
@@ -296,7 +296,9 @@ class Seeder:
             digest=version.digest,
             ledger_id=entry.pk,
             is_last_handed=True,
+            details={"path": self.word("DigestReport.details")},
         )
+        self.keep("reports", "plain", report)
         self.drafts()
         self.create(EventCounter, last=1)
         event = self.create(Event, sequence=1, type="label.moved", data={"label": "production"}, at=self.now)

@@ -176,7 +176,7 @@ export interface paths {
         put?: never;
         /**
          * Report which prompt was used
-         * @description A bot reports the digest of the prompt it used, and gets the versions with it. Needs `write`.
+         * @description A bot reports the digest of the prompt it used, and gets the versions with it. With the text, the lines that differ from the served text are found. Needs `write`.
          */
         post: operations["reportPromptUse"];
         delete?: never;
@@ -247,6 +247,11 @@ export interface components {
         BatchResults: {
             results: components["schemas"]["BatchResult"][];
         };
+        /**
+         * @description `same`: the released version is loaded. `outdated`: another version is loaded. `never_released`: the loaded text matches no version. `unknown`: nothing was reported since the last fetch of another version.
+         * @enum {string}
+         */
+        BotStatus: "never_released" | "outdated" | "unknown" | "same";
         /** @description Characters for the whole, for sections and for files; items and characters of samples. */
         CallLimits: {
             total?: number;
@@ -271,6 +276,24 @@ export interface components {
             /** @description A JSON Schema. */
             parameters?: Record<string, never>;
             signature?: components["schemas"]["Prose"];
+        };
+        ChangedLineBlock: {
+            /** @description First line of the loaded text that differs. */
+            line: number;
+            /** @description How many lines; 0 if lines are missing here. */
+            line_count: number;
+            served_line: number;
+            /** @description How many lines they replace. */
+            served_line_count: number;
+        };
+        ChangedLines: {
+            /** @description The version that the text was compared with. */
+            version: number;
+            /** @description The fetch that served it; null if it was not served to this key. */
+            ledger_id: number | null;
+            blocks: components["schemas"]["ChangedLineBlock"][];
+            /** @description Blocks that are not listed. */
+            more_blocks: number;
         };
         FailedResult: {
             /**
@@ -523,6 +546,14 @@ export interface components {
             /** @description The row of the fetch it came from. */
             ledger_id?: number;
             request_id?: components["schemas"]["Line"];
+            /** @description The file that was loaded. */
+            path?: components["schemas"]["Line"];
+            /** @description Why it was loaded, for example `session_start`. */
+            reason?: components["schemas"]["Line"];
+            /** @description The session of the bot. */
+            session?: components["schemas"]["Line"];
+            /** @description The loaded text, to find the lines that differ. It is compared, not stored. */
+            text?: string;
         };
         /**
          * @example {
@@ -534,6 +565,11 @@ export interface components {
          *       "is_last_served": false,
          *       "ledger_id": 12,
          *       "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e",
+         *       "status": null,
+         *       "path": "AGENTS.md",
+         *       "reason": "Requested by the customer.",
+         *       "session": "",
+         *       "changed_lines": null,
          *       "created_at": "2026-03-07T14:55:05Z",
          *       "versions": [],
          *       "labels": [
@@ -553,6 +589,11 @@ export interface components {
             is_last_served: boolean;
             ledger_id: number | null;
             request_id: string;
+            status: components["schemas"]["BotStatus"] | null;
+            path: string;
+            reason: string;
+            session: string;
+            changed_lines: components["schemas"]["ChangedLines"] | null;
             /** Format: date-time */
             created_at: string;
             /** @description Their numbers, newest first. */

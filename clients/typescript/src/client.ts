@@ -51,6 +51,17 @@ export interface PromptOptions extends PromptName, Partial<CallOptions> {
 }
 
 /** A memory. One proposed by a bot is used in prompts after a member or a policy approves it. */
+/** What a bot says about the text that it has loaded. */
+export interface ReportFacts {
+  /** The text that was used, if the bot changed it. Only its digest is sent. */
+  readonly text?: string;
+  readonly requestId?: string;
+  /** The loaded file, why it was loaded, and the session of the bot. */
+  readonly path?: string;
+  readonly reason?: string;
+  readonly session?: string;
+}
+
 export interface Memory {
   readonly id: number;
   readonly text: string;
@@ -138,7 +149,7 @@ export class Client {
   /** Report the digest of the text that was used: the prompt's, or `text` if the bot changed it. */
   async report(
     prompt: Prompt,
-    { text, requestId }: { readonly text?: string; readonly requestId?: string } = {},
+    { text, requestId, path, reason, session }: ReportFacts = {},
     options: Partial<CallOptions> = {},
   ): Promise<JsonObject> {
     const body: Schemas["PromptReportInput"] = {
@@ -147,6 +158,9 @@ export class Client {
       digest: text === undefined ? prompt.servedDigest : await hashText(text),
       ...(prompt.ledgerId ? { ledger_id: prompt.ledgerId } : {}),
       ...(requestId ? { request_id: requestId } : {}),
+      ...(path ? { path } : {}),
+      ...(reason ? { reason } : {}),
+      ...(session ? { session } : {}),
     };
     return (await this.#call(postRequest("prompts:report", body), options)).json();
   }

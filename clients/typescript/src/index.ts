@@ -1,7 +1,7 @@
 /** TypeScript client of Dramatis: fetch prompts, and use the cached copy while the server is unavailable. */
 
 export type { BatchResult } from "./batch.ts";
-export { Client, type ClientOptions, type Memory, type PromptName, type PromptOptions, type Skill } from "./client.ts";
+export { Client, type ClientOptions, type Memory, type PromptName, type PromptOptions, type ReportFacts, type Skill } from "./client.ts";
 export { DiskStore } from "./disk_store.ts";
 export type {
   AnthropicTool,

@@ -10,9 +10,9 @@ from django.utils import timezone
 from personas.contents.services import store_contents
 from personas.models import Content, sha256_digest
 from project import retention, tasks
+from prompts.drift.reports import report_digest
 from prompts.integrity.services import request_verification, run_verification
 from prompts.integrity.verify import verify_workspace
-from prompts.ledger.reports import report_digest
 from prompts.models import AgentPrompt, DigestReport, PromptVersion, VerificationRun, VersionPart
 from prompts.replay.services import replay_entry
 from prompts.versions import content_retention

@@ -147,11 +147,18 @@ class Client:
         *,
         text: str | None = None,
         request_id: str = "",
+        path: str = "",
+        reason: str = "",
+        session: str = "",
         timeout: float | None = None,
         attempts: int | None = None,
     ) -> dict[str, Any]:
-        """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it."""
-        return self._run(self._core.report(prompt, text, request_id, CallOptions(timeout, attempts)))
+        """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it.
+
+        `path` is the loaded file, `reason` why it was loaded, and `session` the session of the bot.
+        """
+        facts = {"request_id": request_id, "path": path, "reason": reason, "session": session}
+        return self._run(self._core.report(prompt, text, facts, CallOptions(timeout, attempts)))
 
     def push(
         self,

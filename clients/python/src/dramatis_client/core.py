@@ -98,7 +98,7 @@ class ClientCore:
         return files
 
     def report(
-        self, prompt: Prompt, text: str | None, request_id: str, options: CallOptions
+        self, prompt: Prompt, text: str | None, facts: Mapping[str, str], options: CallOptions
     ) -> Plan[dict[str, Any]]:
         body: dict[str, Any] = {
             "agent": prompt.agent,
@@ -109,8 +109,7 @@ class ClientCore:
         # A fallback was not served, so it has no ledger row.
         if prompt.ledger_id:
             body["ledger_id"] = prompt.ledger_id
-        if request_id:
-            body["request_id"] = request_id
+        body |= {name: value for name, value in facts.items() if value}
         response = yield from self.call(requests.post_request("prompts:report", body), options)
         return response.json()
 

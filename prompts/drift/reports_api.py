@@ -20,6 +20,7 @@ from personas.api.schema import (
     boolean_schema,
     datetime_schema,
     digest_schema,
+    enum_schema,
     integer_schema,
     line_schema,
     nullable_schema,
@@ -30,11 +31,48 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.roles import Permission
 from prompts.api_lookup import can_see_label, is_scope_limited, list_visible_prompt_ids, list_visible_prompts
+from prompts.drift.details import LineChanges, ReportDetails, parse_report_details
+from prompts.drift.reports import DigestReportResult, LoadedFile, report_digest
 from prompts.ledger.api import KEY_SCHEMA
-from prompts.ledger.reports import DigestReportResult, report_digest
-from prompts.models import DigestReport
+from prompts.models import BotStatus, DigestReport
 from prompts.versions.serializers import TEXT_SCHEMA
 
+STATUS_SCHEMA = enum_schema(
+    BotStatus.values,
+    description="`same`: the released version is loaded. `outdated`: another version is loaded. "
+    "`never_released`: the loaded text matches no version. `unknown`: nothing was reported since the last "
+    "fetch of another version.",
+    title="BotStatus",
+)
+# Larger files are reported without their text.
+MAX_TEXT_LENGTH = 400_000
+CHANGED_LINES_SCHEMA = object_schema(
+    {
+        "version": integer_schema(1, description="The version that the text was compared with."),
+        "ledger_id": nullable_schema(
+            integer_schema(1, description="The fetch that served it; null if it was not served to this key.")
+        ),
+        "blocks": array_schema(
+            object_schema(
+                {
+                    "line": integer_schema(1, description="First line of the loaded text that differs."),
+                    "line_count": integer_schema(description="How many lines; 0 if lines are missing here."),
+                    "served_line": integer_schema(1),
+                    "served_line_count": integer_schema(description="How many lines they replace."),
+                },
+                title="ChangedLineBlock",
+            )
+        ),
+        "more_blocks": integer_schema(description="Blocks that are not listed."),
+    },
+    title="ChangedLines",
+)
+DETAIL_FIELDS: dict[str, Schema] = {
+    "path": TEXT_SCHEMA,
+    "reason": TEXT_SCHEMA,
+    "session": TEXT_SCHEMA,
+    "changed_lines": nullable_schema(CHANGED_LINES_SCHEMA),
+}
 REPORT_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
     "agent": TEXT_SCHEMA,
@@ -44,6 +82,8 @@ REPORT_FIELDS: dict[str, Schema] = {
     "is_last_served": boolean_schema(description="It is the version that this key was served last."),
     "ledger_id": nullable_schema(integer_schema(1)),
     "request_id": TEXT_SCHEMA,
+    "status": nullable_schema(STATUS_SCHEMA),
+    **DETAIL_FIELDS,
     "created_at": datetime_schema(),
 }
 LAST_SERVED_SCHEMA = object_schema(
@@ -73,6 +113,14 @@ REPORT_REQUEST_SCHEMA = object_schema(
         "digest": digest_schema(description="Of the version, of its text, or of the text that was served."),
         "ledger_id": integer_schema(1, description="The row of the fetch it came from."),
         "request_id": line_schema(64),
+        "path": line_schema(400, description="The file that was loaded."),
+        "reason": line_schema(40, description="Why it was loaded, for example `session_start`."),
+        "session": line_schema(128, description="The session of the bot."),
+        "text": {
+            "type": "string",
+            "maxLength": MAX_TEXT_LENGTH,
+            "description": "The loaded text, to find the lines that differ. It is compared, not stored.",
+        },
     },
     required=["agent", "channel", "digest"],
     title="PromptReportInput",
@@ -101,6 +149,12 @@ def create_digest_report(call: ApiRequest) -> ApiResponse:
         by=call.actor,
         ledger_id=body.get("ledger_id"),
         request_id=body.get("request_id", ""),
+        loaded=LoadedFile(
+            path=body.get("path", ""),
+            reason=body.get("reason", ""),
+            session=body.get("session", ""),
+            text=body.get("text"),
+        ),
     )
     return json_response(report_result_json(call.caller, result), 201)
 
@@ -123,7 +177,7 @@ def index(call: ApiRequest) -> ApiResponse:
     return page_response(call, page, [digest_report_json(row) for row in page.rows])
 
 
-def report_fields_json(row: DigestReport) -> dict[str, Any]:
+def report_fields_json(row: DigestReport, details: ReportDetails) -> dict[str, Any]:
     return {
         "id": row.pk,
         "agent": row.prompt.agent.slug,
@@ -133,13 +187,33 @@ def report_fields_json(row: DigestReport) -> dict[str, Any]:
         "is_last_served": row.is_last_handed,
         "ledger_id": row.ledger_id,
         "request_id": row.request_id,
+        "status": details.status or None,
+        **report_details_fields_json(details),
         "created_at": datetime_json(row.at),
+    }
+
+
+def report_details_fields_json(details: ReportDetails) -> dict[str, Any]:
+    return {
+        "path": details.path,
+        "reason": details.reason,
+        "session": details.session,
+        "changed_lines": details.changes and changed_lines_json(details.changes),
+    }
+
+
+def changed_lines_json(changes: LineChanges) -> dict[str, Any]:
+    return {
+        "version": changes.number,
+        "ledger_id": changes.ledger_id,
+        "blocks": [block._asdict() for block in changes.blocks],
+        "more_blocks": changes.more,
     }
 
 
 def digest_report_json(row: DigestReport) -> dict[str, Any]:
     return {
-        **report_fields_json(row),
+        **report_fields_json(row, parse_report_details(row.details)),
         "key": {"id": row.key.pk, "name": row.key.name},
         "client": row.reporter_label,
     }
@@ -147,7 +221,7 @@ def digest_report_json(row: DigestReport) -> dict[str, Any]:
 
 def report_result_json(caller: ApiClient, result: DigestReportResult) -> dict[str, Any]:
     return {
-        **report_fields_json(result.report),
+        **report_fields_json(result.report, result.details),
         "versions": result.versions,
         "labels": [label for label in result.labels if can_see_label(caller, label)],
         "last_served": result.last_served and result.last_served._asdict(),

@@ -12,7 +12,7 @@ from core.db.row_level_security import EnableRowLevelSecurity
 class Migration(migrations.Migration):
     dependencies = [
         ("personas", "0026_notifications"),
-        ("prompts", "0025_plain_labels"),
+        ("prompts", "0027_never_released_reports"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

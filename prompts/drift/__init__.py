@@ -1,0 +1,1 @@
+"""Compare what is released, what bots were served and what they report as loaded."""

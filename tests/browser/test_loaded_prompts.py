@@ -1,0 +1,68 @@
+"""The page of loaded prompts in a browser: an edit of a bot's file by hand appears without a reload."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page_checks import axe_violations, find_overflows
+from tests.prompts.serving.serving_stage import Stage, make_stage
+
+HOOK = Path(__file__).parents[2] / "clients" / "claude-code" / "hooks" / "report_loaded.py"
+
+
+@pytest.fixture
+def stage(workspace) -> Stage:
+    return make_stage(workspace, "Be brave.\nBe kind.")
+
+
+def test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, live_server, tmp_path):
+    text, file = stage.fetch().text, tmp_path / "CLAUDE.md"
+    line = text.split("\n").index("Be kind.") + 1
+    alices.go("bots/")
+    page = alices.page
+    status = page.get_by_role("row").filter(has_text="Reception")
+    expect(status).to_contain_text("Unknown")
+    for content, expected in ((text, "Same"), (text.replace("Be kind.", "Be rude."), "Never released")):
+        start_session(stage, live_server.url, file, content)
+        expect(status).to_contain_text(expected, timeout=5_000)
+    expect(status).to_contain_text(f"Line {line} differs")
+    problems = axe_violations(page) + find_overflows(page)
+
+    page.get_by_role("link", name="Reception").click()
+    alices.sees(f"Line {line} differs")
+    expect(page.locator(".dr-diff-half.is-removed")).to_contain_text("Be kind.")
+    problems += axe_violations(page) + find_overflows(page)
+
+    alices.go("bots/")
+    start_session(stage, live_server.url, file, text)
+    expect(status).to_contain_text("Same", timeout=5_000)
+    assert not problems, "\n\n".join(problems)
+
+
+def start_session(stage: Stage, url: str, file: Path, content: str) -> None:
+    """Write the file and run the hook, as a new session of Claude Code does."""
+    file.write_bytes(content.encode())
+    environment = {
+        "PATH": os.environ["PATH"],
+        "CLAUDE_PROJECT_DIR": str(file.parent),
+        "DRAMATIS_URL": url,
+        "DRAMATIS_KEY": stage.secret,
+        "DRAMATIS_AGENT": "pilot",
+        "DRAMATIS_CHANNEL": "deck",
+    }
+    event = {"session_id": "abc123", "file_path": str(file), "load_reason": "session_start"}
+    done = subprocess.run(
+        [sys.executable, HOOK],
+        input=json.dumps(event),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stderr == ""

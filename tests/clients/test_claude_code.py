@@ -1,0 +1,124 @@
+"""The hook of the Claude Code plugin against the real server."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prompts.drift.details import parse_report_details
+from prompts.drift.selectors import list_bots
+from prompts.models import BotStatus, DigestReport
+from prompts.serving import ledger_writer
+from tests.clients.live import LiveServer
+from tests.prompts.serving.serving_stage import Stage, make_stage
+from tests.workers import wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PLUGIN = Path(__file__).parents[2] / "clients" / "claude-code"
+Hook = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    server = LiveServer(tmp_path_factory.mktemp("hook") / "log")
+    yield server
+    server.kill()
+    # Its connections close a little later, and a database in use cannot be dropped.
+    wait_for(server.is_disconnected)
+
+
+@pytest.fixture
+def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
+    if not process.is_running:
+        process.start()
+    yield process
+    ledger_writer.PROCESS_WRITER.close()
+
+
+@pytest.fixture
+def stage(workspace, server) -> Stage:
+    return make_stage(workspace, "Be brave.\nBe kind.")
+
+
+@pytest.fixture
+def run_hook(stage: Stage, server: LiveServer, tmp_path: Path) -> Hook:
+    """Return a function that runs the hook as Claude Code does, when it has loaded a file of the project."""
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    [matcher] = hooks["InstructionsLoaded"]
+    [hook] = matcher["hooks"]
+    command = hook["command"].replace("python3", sys.executable, 1)
+
+    def run(name: str = "CLAUDE.md", **settings: str) -> Any:
+        event = {
+            "session_id": "abc123",
+            "cwd": str(tmp_path),
+            "hook_event_name": "InstructionsLoaded",
+            "file_path": str(tmp_path / name),
+            "memory_type": "Project",
+            "load_reason": "session_start",
+        }
+        environment = {
+            "PATH": os.environ["PATH"],
+            "CLAUDE_PLUGIN_ROOT": str(PLUGIN),
+            "CLAUDE_PROJECT_DIR": str(tmp_path),
+            "DRAMATIS_URL": server.url,
+            "DRAMATIS_KEY": stage.secret,
+            "DRAMATIS_AGENT": "pilot",
+            "DRAMATIS_CHANNEL": "deck",
+            **settings,
+        }
+        return subprocess.run(
+            ["/bin/sh", "-c", command],
+            input=json.dumps(event),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+
+    return run
+
+
+def test_a_file_edited_by_hand_is_never_released_and_restored_it_is_the_same(stage, run_hook, tmp_path):
+    text, file = stage.fetch().text, tmp_path / "CLAUDE.md"
+    for content, status in (
+        (text, BotStatus.SAME),
+        (text.replace("Be kind.", "Be rude."), BotStatus.NEVER_RELEASED),
+        (text, BotStatus.SAME),
+    ):
+        file.write_bytes(content.encode())
+        assert run_hook().stderr == ""
+        [bot] = list_bots(stage.workspace)
+        assert bot.status == status
+        assert (bot.details.path, bot.details.reason) == ("CLAUDE.md", "session_start")
+        assert bot.details.session == "abc123"
+        if status == BotStatus.NEVER_RELEASED:
+            assert bot.details.changes is not None
+            assert bot.details.changes.first_line == text.split("\n").index("Be kind.") + 1
+
+
+def test_only_the_file_with_the_prompt_is_reported_and_the_text_only_if_wanted(stage, run_hook, tmp_path):
+    for name in ("CLAUDE.md", "OTHER.md"):
+        (tmp_path / name).write_text("Something else.")
+    assert run_hook("OTHER.md").stderr == ""
+    rows = DigestReport.objects.in_workspace(stage.workspace)
+    assert not rows.exists()
+    assert run_hook("OTHER.md", DRAMATIS_FILE="OTHER.md", DRAMATIS_SEND_TEXT="0").stderr == ""
+    details = parse_report_details(rows.get().details)
+    assert (details.path, details.changes) == ("OTHER.md", None)
+
+
+def test_failures_are_described_and_do_not_disturb_the_session(stage, run_hook, tmp_path):
+    assert "cannot be read" in run_hook().stderr
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    assert "set DRAMATIS_KEY" in run_hook(DRAMATIS_KEY="").stderr
+    assert "returned 401" in run_hook(DRAMATIS_KEY="wrong").stderr
+    assert "no such prompt" in run_hook(DRAMATIS_AGENT="nobody").stderr
+    assert "cannot be reached" in run_hook(DRAMATIS_URL="http://127.0.0.1:1").stderr
+    assert not DigestReport.objects.in_workspace(stage.workspace).exists()
