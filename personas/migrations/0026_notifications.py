@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("review_requested", "Releases that need a review"),
                             ("release_updated", "Decisions about your releases and changes"),
-                            ("release_commented", "Comments on your releases and reviews"),
+                            ("commented", "Comments on your releases, changes and memories"),
                             ("memory_proposed", "Memories that wait for approval"),
                             ("file_waiting", "Context files that wait in the inbox"),
                             ("build_failed", "Failed builds"),
@@ -151,7 +151,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("review_requested", "Releases that need a review"),
                             ("release_updated", "Decisions about your releases and changes"),
-                            ("release_commented", "Comments on your releases and reviews"),
+                            ("commented", "Comments on your releases, changes and memories"),
                             ("memory_proposed", "Memories that wait for approval"),
                             ("file_waiting", "Context files that wait in the inbox"),
                             ("build_failed", "Failed builds"),

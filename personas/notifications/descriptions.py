@@ -31,7 +31,7 @@ class NotificationText:
 KIND_ICONS = {
     "review_requested": "release",
     "release_updated": "release",
-    "release_commented": "channel",
+    "commented": "channel",
     "memory_proposed": "memory",
     "file_waiting": "inbox",
     "build_failed": "warning",
@@ -128,11 +128,11 @@ def build_release_title(event: Event) -> str:
 
 # --- links -----------------------------------------------------------------------------------------------
 
-# Route of the page by kind, and the fields of the event's data that are its arguments.
+# Route of the page by kind or, if a kind has several pages, by type of event, and the fields of the event's data that are its arguments.
 TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "review_requested": ("releases:detail", ("number",)),
     "release_updated": ("releases:detail", ("number",)),
-    "release_commented": ("releases:detail", ("number",)),
+    "release.commented": ("releases:detail", ("number",)),
     "memory_proposed": ("memories:board", ()),
     "file_waiting": ("inbox:list", ()),
     "build_failed": ("versions:list", ("agent",)),
@@ -146,7 +146,7 @@ def build_target_url(row: Notification, workspace: Workspace) -> str:
     """Return the address of the page where the member can act."""
     if row.kind == "build_failed" and row.count > 1:
         return reverse("rebuilding:everything", args=[workspace.slug])
-    route, names = TARGET_ROUTES[row.kind]
+    route, names = TARGET_ROUTES.get(row.event.type) or TARGET_ROUTES[row.kind]
     url = reverse(route, args=[workspace.slug, *(row.event.data[name] for name in names)])
     if row.kind == "build_failed":
         url += "?" + urlencode({"channel": row.event.data["channel"]})

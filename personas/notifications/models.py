@@ -17,7 +17,7 @@ class NotificationKind(models.TextChoices):
 
     REVIEW_REQUESTED = "review_requested", _("Releases that need a review")
     RELEASE_UPDATED = "release_updated", _("Decisions about your releases and changes")
-    RELEASE_COMMENTED = "release_commented", _("Comments on your releases and reviews")
+    COMMENTED = "commented", _("Comments on your releases, changes and memories")
     MEMORY_PROPOSED = "memory_proposed", _("Memories that wait for approval")
     FILE_WAITING = "file_waiting", _("Context files that wait in the inbox")
     BUILD_FAILED = "build_failed", _("Failed builds")

@@ -24,7 +24,7 @@ RELEASE_UPDATE = NotificationRule(NotificationKind.RELEASE_UPDATED)
 NOTIFICATION_RULES: dict[str, NotificationRule] = {
     "release.requested": NotificationRule(NotificationKind.REVIEW_REQUESTED, Permission.APPROVE),
     "release.review_requested": NotificationRule(NotificationKind.REVIEW_REQUESTED),
-    "release.commented": NotificationRule(NotificationKind.RELEASE_COMMENTED),
+    "release.commented": NotificationRule(NotificationKind.COMMENTED),
     "release.changes_requested": RELEASE_UPDATE,
     "release.approved": RELEASE_UPDATE,
     "release.rejected": RELEASE_UPDATE,
@@ -61,7 +61,7 @@ EMAILED_KINDS = frozenset(
     {
         NotificationKind.REVIEW_REQUESTED,
         NotificationKind.RELEASE_UPDATED,
-        NotificationKind.RELEASE_COMMENTED,
+        NotificationKind.COMMENTED,
         NotificationKind.KEY_EXPIRING,
         NotificationKind.WEBHOOK_DISABLED,
         NotificationKind.CHAIN_BROKEN,

@@ -18,9 +18,9 @@ from personas.models import (
     NotificationQueue,
     Workspace,
 )
-from personas.notifications import services
 from personas.notifications.emails import EMAIL_DELAY, send_notification_emails
 from personas.notifications.rules import NOTIFICATION_RULES
+from personas.notifications.selectors import find_workspaces_to_notify
 from personas.notifications.services import (
     create_all_notifications,
     create_notifications,
@@ -61,7 +61,7 @@ DATA: dict[str, dict[str, object]] = {
 def people(workspace: Workspace) -> dict[str, Membership]:
     """Alice the owner, Bob the editor, and a member of each other role."""
     for role in (Role.ADMIN, Role.REVIEWER, Role.VIEWER):
-        join(workspace, make_user(role.label), role)
+        join(workspace, make_user(str(role.label)), role)
     create_all_notifications()
     rows = Membership.objects.in_workspace(workspace).select_related("user", "workspace")
     return {str(row.user): row for row in rows}
@@ -218,7 +218,7 @@ def test_a_second_run_creates_nothing_more(workspace, people):
     record_event(workspace, "key.expiring", DATA["key.expiring"])
     before = list_notified(workspace)
     NotificationQueue.objects.in_workspace(workspace).update(position=0)
-    assert services.find_workspaces_to_notify() == [workspace.pk]
+    assert find_workspaces_to_notify() == [workspace.pk]
     create_all_notifications()
     assert list_notified(workspace) == before
     assert get_unread(workspace, "Alice") == 1
@@ -317,18 +317,18 @@ def test_a_kind_that_is_off_is_not_created(workspace, people):
 
 def test_the_form_offers_the_kinds_of_the_role_and_saves_them(workspace, people, as_bob):
     form = as_bob.get("/w/harbour/notifications/preferences/").context["form"]
-    assert list(form.fields) == ["release_updated", "release_commented", "file_waiting"]
+    assert list(form.fields) == ["release_updated", "commented", "file_waiting"]
     values = {
         "release_updated": "app",
         "file_waiting": "email",
-        "release_commented": "none",
+        "commented": "none",
         "key_expiring": "email",
     }
     assert as_bob.post("/w/harbour/notifications/preferences/", values).status_code == 302
     form = as_bob.get("/w/harbour/notifications/preferences/").context["form"]
     assert {name: form[name].value() for name in form.fields} == {
         "release_updated": "app",
-        "release_commented": "none",
+        "commented": "none",
         "file_waiting": "email",
     }
     values["file_waiting"] = "pigeon"
