@@ -128,7 +128,8 @@ def build_release_title(event: Event) -> str:
 
 # --- links -----------------------------------------------------------------------------------------------
 
-# Route of the page by kind or, if a kind has several pages, by type of event, and the fields of the event's data that are its arguments.
+# Route of the page by kind or, if a kind has several pages, by type of event. Also the fields of the
+# event's data that are its arguments.
 TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "review_requested": ("releases:detail", ("number",)),
     "release_updated": ("releases:detail", ("number",)),
