@@ -109,9 +109,6 @@ def conditional_response(call: ApiRequest, value: Any) -> ApiResponse:
     return ApiResponse(200, encode_json(value), headers)
 
 
-NOT_MODIFIED: tuple[int, Mapping[str, Any]] = (304, {"description": "You have it already."})
-
-
 def findings_json(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: finding[name] for name in FINDING_SCHEMA["properties"]} for finding in findings]
 

@@ -154,7 +154,7 @@ OPERATION_DESCRIPTIONS |= {
 }
 # Query parameters without a description of their own.
 PARAMETER_DESCRIPTIONS = {
-    "agent": "The slug of an agent.",
+    "agent": "Only those of this agent.",
     "channel": "The slug of a channel.",
     "is_known_version": "Only reports whose digest is, or is not, that of a version.",
     "kind": "Only those of this kind.",

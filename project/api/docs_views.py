@@ -196,7 +196,9 @@ def build_operation_doc(
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     responses = operation["responses"]
     success = next(status for status in responses if status < "300")
-    response = responses[success].get("content", {}).get("application/json", {}).get("schema")
+    response = (
+        resolve_reference(responses[success]).get("content", {}).get("application/json", {}).get("schema")
+    )
     return OperationDoc(
         id=operation["operationId"],
         method=method.upper(),

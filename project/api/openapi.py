@@ -9,6 +9,7 @@ from typing import Any
 
 from django.urls import URLPattern
 
+from personas.api.etags import NOT_MODIFIED_RESPONSES
 from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_SCHEMA
 from personas.api.schema import Schema, to_camel_case
@@ -28,7 +29,7 @@ from project.api.headers import (
 )
 from project.api.introduction import TAG_DESCRIPTIONS, build_api_info
 from project.api.path_parameters import get_openapi_path, list_path_parameters
-from project.api.problem_responses import ProblemResponses
+from project.api.problem_responses import ProblemResponses, reference_response
 
 API_PREFIX = "/api/v1/"
 # Parameters that are left out of the document. With `fields`, a response has only some of the fields that its
@@ -36,6 +37,8 @@ API_PREFIX = "/api/v1/"
 UNLISTED_PARAMS = frozenset({"fields"})
 # A parameter that this many operations have in the same form is a component.
 MIN_SHARED_USES = 2
+# Many reads have this response.
+NOT_MODIFIED_RESPONSE = {**dict(NOT_MODIFIED_RESPONSES)[304], "headers": reference_headers(["ETag"])}
 
 
 def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
@@ -69,6 +72,7 @@ class DocumentBuilder:
         )
         self.examples = build_schema_examples(self.operations)
         self.problems = ProblemResponses()
+        self.shared_responses: dict[str, dict[str, Any]] = {}
         self.header_parameters = build_header_parameters()
         self.shared_parameters = self.find_shared_parameters()
 
@@ -96,7 +100,7 @@ class DocumentBuilder:
                 "schemas": self.schemas.to_components(self.examples),
                 "parameters": {**self.header_parameters, **self.shared_parameters},
                 "headers": build_header_components(self.operations),
-                "responses": self.problems.to_components(self.schemas),
+                "responses": {**self.shared_responses, **self.problems.to_components(self.schemas)},
             },
         }
 
@@ -207,12 +211,24 @@ class DocumentBuilder:
         if operation.extra_content:
             extra = self.reference_content({"content": operation.extra_content})
             success["content"] = {**success.get("content", {}), **extra["content"]}
+        if operation.answer is None and "text/csv" in success.get("content", {}) and not headers:
+            # All exports have the same response.
+            success = self.share_response("ExportFile", success)
         responses = {str(operation.status): success}
         if operation.can_create:
             responses["201"] = {**success, "description": "Created"}
         for status, response in operation.extra_responses:
-            responses[str(status)] = {**self.reference_content(response), "headers": headers}
+            extra = {**self.reference_content(response), "headers": headers}
+            if extra == NOT_MODIFIED_RESPONSE:
+                extra = self.share_response("NotModified", extra)
+            responses[str(status)] = extra
         return self.problems.reference(pattern, operation) | responses
+
+    def share_response(self, name: str, response: dict[str, Any]) -> dict[str, Any]:
+        """Return a reference to a response that several operations have."""
+        if self.shared_responses.setdefault(name, response) != response:
+            return response
+        return reference_response(name)
 
     def reference_content(self, response: Mapping[str, Any]) -> dict[str, Any]:
         content = {

@@ -11,7 +11,6 @@ from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
     datetime_schema,
     digest_schema,
-    enum_schema,
     integer_schema,
     nullable_schema,
     object_schema,
@@ -23,7 +22,6 @@ from prompts.api_lookup import can_see_label, is_scope_limited, list_visible_pro
 from prompts.drift.reports_api import DETAIL_FIELDS, STATUS_SCHEMA, report_details_fields_json
 from prompts.drift.selectors import Bot, list_bots
 from prompts.ledger.api import KEY_SCHEMA
-from prompts.models import BotStatus
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
 SERVED_SCHEMA = object_schema(
@@ -59,7 +57,7 @@ BOT_SCHEMA = object_schema(
 LIST_PARAMETERS = {
     "agent": slug_schema(),
     "channel": slug_schema(),
-    "status": enum_schema(BotStatus.values),
+    "status": STATUS_SCHEMA,
     **PAGINATION_PARAMS,
 }
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.etags import NOT_MODIFIED_RESPONSES
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import complete_list_response
@@ -21,7 +22,6 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from skills.agent_context.effective import AgentSkill, get_effective_context
 from skills.api_helpers import (
-    NOT_MODIFIED,
     TEXT_SCHEMA,
     agent_or_404,
     conditional_response,
@@ -140,7 +140,7 @@ urlpatterns: list[URLPattern] = [
             bots=True,
             touches=Touches.AGENT,
             answer=INSTRUCTIONS_SCHEMA,
-            extra_responses=[NOT_MODIFIED],
+            extra_responses=NOT_MODIFIED_RESPONSES,
             tag="agents",
         ),
     ),

@@ -780,6 +780,14 @@ export interface components {
         Prose: string;
     };
     responses: {
+        /** @description You have it already: the ETag is among those of If-None-Match. */
+        NotModified: {
+            headers: {
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
         /** @description An error that every operation can return, with a status of the examples. */
         Problem: {
             headers: {
@@ -1057,14 +1065,7 @@ export interface operations {
                     "application/json": components["schemas"]["SkillInstructions"];
                 };
             };
-            /** @description You have it already. */
-            304: {
-                headers: {
-                    ETag: components["headers"]["ETag"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
+            304: components["responses"]["NotModified"];
             404: components["responses"]["NotFound"];
             default: components["responses"]["Problem"];
         };

@@ -79,13 +79,18 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, Document]]:
             yield from walk(inner, f"{path}/{index}")
 
 
+def follow_reference(document: Document, value: Document) -> Document:
+    """Return what a reference refers to; another value as it is."""
+    target: Any = document
+    for name in value["$ref"].removeprefix("#/").split("/") if "$ref" in value else ():
+        target = target[name]
+    return value if target is document else dict(target)
+
+
 def resolve(document: Document, value: Document) -> Document:
     """Return the value with all references replaced by what they refer to, also nested ones."""
     if "$ref" in value:
-        target: Any = document
-        for name in value["$ref"].removeprefix("#/").split("/"):
-            target = target[name]
-        return resolve(document, target)
+        return resolve(document, follow_reference(document, value))
     return {name: resolve_any(document, inner) for name, inner in value.items()}
 
 
@@ -152,7 +157,9 @@ def list_json_media(document: Document) -> Iterator[tuple[str, Document]]:
     for place, operation in list_operations(document):
         messages = [("request", operation.get("requestBody", {}))]
         messages += [
-            (status, response) for status, response in operation["responses"].items() if status < "300"
+            (status, follow_reference(document, response))
+            for status, response in operation["responses"].items()
+            if status < "300"
         ]
         for name, message in messages:
             if "application/json" in message.get("content", {}):

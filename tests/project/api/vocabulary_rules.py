@@ -135,13 +135,8 @@ def find_odd_lists(document: Document) -> list[str]:
     """A list that GET returns has `items` and `next_cursor`, and nothing else."""
     found = []
     for place, operation in list_operations(document):
-        schema = (
-            operation["responses"]
-            .get("200", {})
-            .get("content", {})
-            .get("application/json", {})
-            .get("schema", {})
-        )
+        response = resolve(document, operation["responses"].get("200", {}))
+        schema = response.get("content", {}).get("application/json", {}).get("schema", {})
         schema = resolve(document, schema)
         fields = set(schema.get("properties", ()))
         if place.startswith("GET") and fields & {"data", "items", "next_cursor"} and len(fields) < 4:
@@ -149,6 +144,6 @@ def find_odd_lists(document: Document) -> list[str]:
     return found
 
 
-def resolve(document: Document, schema: Document) -> Document:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return document["components"]["schemas"][name] if name else schema
+def resolve(document: Document, value: Document) -> Document:
+    kind, _, name = value.get("$ref", "").removeprefix("#/components/").partition("/")
+    return document["components"][kind][name] if name else value
