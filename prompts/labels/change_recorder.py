@@ -28,6 +28,8 @@ class PromptChange:
     is_deployed: bool
     # Whether the version is created by this request.
     is_new_version: bool
+    # The label that moves, if it is not production: bots that request it get another version.
+    custom_label: str = ""
 
 
 @dataclass
@@ -56,9 +58,17 @@ class ChangeRecorder:
         if self.locked_view:
             raise UnreviewedChange(f"{self.locked_view} moves production of {prompt} without a review step.")
         earlier = self.changes.get(prompt.pk)
-        if earlier is not None and earlier.is_deployed:
+        if earlier is not None and earlier.is_deployed and not earlier.custom_label:
             before = earlier.before
         self.changes[prompt.pk] = PromptChange(prompt, before, after, True, self.is_new_version(after))
+
+    def record_custom_move(
+        self, prompt: AgentPrompt, label: str, before: PromptVersion, after: PromptVersion
+    ) -> None:
+        """Record the move of a custom label. Of a prompt that changes otherwise too, that change is shown."""
+        if prompt.pk not in self.changes:
+            is_new = self.is_new_version(after)
+            self.changes[prompt.pk] = PromptChange(prompt, before, after, True, is_new, custom_label=label)
 
     def is_new_version(self, version: PromptVersion | None) -> bool:
         """Whether this request creates the version; it may be another object of the same row."""

@@ -45,7 +45,7 @@ def move_labels(
     """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
-    served: see prompts.labels.approval. Moves of production by a page are reviewed before the commit: see
+    served: see prompts.labels.approval. Moves by a page are reviewed before the commit: see
     prompts.review. This sets `last_move` and `last_move_hash` of the prompts, but the
     caller must save the prompts. With `batch`, rows are inserted when the batch is sent, and the caller
     records the events. `labels` are the
@@ -57,7 +57,7 @@ def move_labels(
         labels = query_current_labels(workspace, {move.prompt.pk for move in moves})
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
-    record_production_moves(moves, current)
+    record_label_moves(moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
     writes = batch or WriteBatch()
     LabelMove.objects.insert(label_moves, batch=writes)
@@ -87,17 +87,20 @@ def build_move_events(moves: Sequence[LabelMove]) -> list[Event]:
     ]
 
 
-def record_production_moves(
-    moves: Sequence[PlannedMove], current: dict[tuple[int, str], PromptLabel]
-) -> None:
-    """Report the moves of production to the review step of the current page request."""
+def record_label_moves(moves: Sequence[PlannedMove], current: dict[tuple[int, str], PromptLabel]) -> None:
+    """Report the moves of production, and of labels that bots can already request, to the review step.
+
+    A new label changes nothing for bots. The removal of a label has a question of its own.
+    """
     recorder = get_change_recorder()
     if recorder is None:
         return
     for move in moves:
+        label = current.get((move.prompt.pk, move.label))
         if move.label == PRODUCTION:
-            label = current.get((move.prompt.pk, move.label))
             recorder.record_move(move.prompt, label.version if label else None, move.version)
+        elif label and move.version and label.version_id != move.version.pk:
+            recorder.record_custom_move(move.prompt, move.label, label.version, move.version)
 
 
 @CompiledQuery

@@ -241,6 +241,9 @@ class SaveEffect:
     reviewed: Sequence[str] = field(default_factory=list)
     # Prompts that wait although the agent's policy releases automatically: a roll-back pinned production.
     pinned: int = 0
+    # Prompts of which only a custom label moves, and these labels.
+    relabelled: int = 0
+    labels: Sequence[str] = field(default_factory=list)
 
     @property
     def changes_production(self) -> bool:
@@ -248,13 +251,16 @@ class SaveEffect:
 
     @property
     def waiting(self) -> int:
-        return self.prompts - self.moving
+        return self.prompts - self.moving - self.relabelled
 
     def format_button(self, action: str) -> str:
         """Return the text of the save button, which names the effect."""
         if not self.prompts:
             return _("%(verb)s (no prompts affected)") % {"verb": action}
         count = f"{self.prompts:,}"
+        if self.relabelled == self.prompts:
+            text = ngettext("%(verb)s (%(count)s prompt)", "%(verb)s (%(count)s prompts)", self.prompts)
+            return text % {"verb": action, "count": count}
         if not self.moving:
             text = ngettext(
                 "%(verb)s (%(count)s prompt waits for approval)",

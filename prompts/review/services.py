@@ -185,7 +185,9 @@ def load_items(workspace: Workspace, changes: Sequence[PromptChange]) -> list[Re
 
 
 def get_recorded_effect(changes: Sequence[PromptChange], pending: int) -> SaveEffect:
-    deployed = sum(change.is_deployed for change in changes)
+    labels = sorted({change.custom_label for change in changes if change.custom_label})
+    relabelled = sum(bool(change.custom_label) for change in changes)
+    deployed = sum(change.is_deployed for change in changes) - relabelled
     waiting = [change.prompt for change in changes if not change.is_deployed]
     reviewed = [prompt for prompt in waiting if prompt.agent.release_policy == ReleasePolicy.REVIEWED]
     return SaveEffect(
@@ -193,4 +195,6 @@ def get_recorded_effect(changes: Sequence[PromptChange], pending: int) -> SaveEf
         deployed + pending,
         sorted({str(prompt.agent) for prompt in reviewed}),
         len(waiting) - len(reviewed),
+        relabelled,
+        labels,
     )

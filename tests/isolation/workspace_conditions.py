@@ -89,7 +89,8 @@ def found_statements() -> Iterator[dict[str, str]]:
                 findings[sql] = ", ".join(sorted(set(unnamed)))
         return execute(sql, params, many, context)
 
-    # Compiled SQL of earlier tests, which may have planted a fault in its joins, is not used.
-    recompiled = patch.object(SharedLRUCache, "find", lambda *_: None)
-    with recompiled, connection.execute_wrapper(check):
+    # Compiled SQL is neither read from the caches nor left in them: a test that plants a fault in the joins
+    # would leave faulty SQL for the tests after it.
+    uncached = patch.multiple(SharedLRUCache, find=lambda *_: None, store=lambda *_: None)
+    with uncached, connection.execute_wrapper(check):
         yield findings

@@ -105,7 +105,7 @@ def test_a_planted_caller_is_found():
 def test_the_function_reports_to_the_review_and_nothing_else_writes_labels():
     sources = read_sources()
     calls = set(list_calls(sources["prompts.labels.moves"]))
-    assert {("move_labels", "record_production_moves"), ("move_labels", "check_moves")} <= calls
+    assert {("move_labels", "record_label_moves"), ("move_labels", "check_moves")} <= calls
     writers = {
         module
         for module, source in sources.items()
