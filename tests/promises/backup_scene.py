@@ -22,7 +22,7 @@ django.setup()
 
 from django.apps import apps  # noqa: E402  # Django first
 from django.core.management import call_command  # noqa: E402
-from django.db import connection, connections  # noqa: E402
+from django.db import OperationalError, connection, connections  # noqa: E402
 
 from benches.history import extend_history  # noqa: E402
 from personas.actors import Actor  # noqa: E402
@@ -120,7 +120,14 @@ class Writers:
     def repeat(self, action: Callable[[], None]) -> None:
         try:
             while not self.stopping.is_set():
-                action()
+                try:
+                    action()
+                except OperationalError as error:
+                    # SQLite allows one writer at a time and does not queue them: on a busy machine a write
+                    # may time out, and the API returns 503 then.
+                    if str(error) != "database is locked":
+                        raise
+                    self.done["put off"] += 1
         except Exception as error:  # noqa: BLE001  # reported at the end
             self.troubles.append(repr(error))
         finally:
@@ -131,7 +138,6 @@ class Writers:
             fetch(self.facts["live"], f"a{secrets.randbelow(AGENTS)}", self.facts["channel"])
             self.done["fetches"] += 1
         except ServingUnavailable:
-            # SQLite allows one writer at a time: on a busy machine a fetch may time out.
             self.done["put off"] += 1
 
     def edit(self) -> None:

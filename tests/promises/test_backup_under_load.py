@@ -96,7 +96,9 @@ def test_a_backup_under_load_restores_completely(installation, vendor, tmp_path,
         assert backup["meanwhile"]["edits"] > 0
         assert backup["form"] == dump_format
         took = restore_and_check(installation, vendor, backup, tmp_path / dump_format)
+        put_off = backup["meanwhile"].pop("put off")
         wrote = sum(backup["meanwhile"].values())
+        assert put_off <= wrote / 20, f"{put_off} writes timed out, {wrote} succeeded"
         record_property(
             "measured",
             f"{dump_format}: {backup['rows']:,} rows, {backup['size']:,} bytes taken in "
