@@ -90,10 +90,11 @@ LABEL_MOVE = EventData(
 RELEASE = EventData(
     "ReleaseEventData", {"release_id": ID, "number": ID, "label": LABEL, "is_override": BOOLEAN}
 )
+DISCUSSION = {"release_id": ID, "number": ID, "label": LABEL}
 RELEASE_REVIEW = EventData(
-    "ReleaseReviewEventData", {**RELEASE.fields, "member_ids": {"type": "array", "items": ID, "minItems": 1}}
+    "ReleaseReviewEventData", DISCUSSION | {"member_ids": {"type": "array", "items": ID, "minItems": 1}}
 )
-RELEASE_COMMENT = EventData("ReleaseCommentEventData", {**RELEASE.fields, "comment_id": ID})
+RELEASE_COMMENT = EventData("ReleaseCommentEventData", DISCUSSION | {"comment_id": ID})
 RECORD = EventData("RecordEventData", {"kind": WORD, "id": ID, "revision": NUMBER, "action": WORD})
 MEMORY = EventData("MemoryEventData", {"memory_id": ID, "revision": ID})
 FILE = EventData(
@@ -141,15 +142,9 @@ EVENT_TYPES: dict[str, EventType] = index_types(
             LABEL_MOVE,
         ),
         EventType("release.requested", "A release was requested.", RELEASE),
-        EventType(
-            "release.review_requested", "Members were asked by name to review a release.", RELEASE_REVIEW
-        ),
+        EventType("release.review_requested", "Members were asked for a review.", RELEASE_REVIEW),
         EventType("release.commented", "A member commented on a release.", RELEASE_COMMENT),
-        EventType(
-            "release.changes_requested",
-            "A reviewer requested changes. An approved release waits for approval again.",
-            RELEASE_COMMENT,
-        ),
+        EventType("release.changes_requested", "A reviewer requested changes.", RELEASE_COMMENT),
         EventType("release.approved", "A reviewer approved a release.", RELEASE),
         EventType("release.rejected", "A reviewer rejected a release.", RELEASE),
         EventType("release.withdrawn", "A release was withdrawn.", RELEASE),

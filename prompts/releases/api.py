@@ -124,7 +124,7 @@ REQUESTED_PROMPT_SCHEMA = object_schema(
 NEW_REVIEWERS_SCHEMA = array_schema(
     line_schema(254, least=1),
     most=20,
-    description="Email addresses of members who may approve releases. They are notified.",
+    description="Email addresses of members.",
 )
 NEW_RELEASE_SCHEMA = object_schema(
     {

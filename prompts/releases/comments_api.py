@@ -29,7 +29,7 @@ COMMENT_SCHEMA = object_schema(
         "id": integer_schema(1),
         "author": TEXT_SCHEMA,
         "text": TEXT_SCHEMA,
-        "is_change_request": boolean_schema(description="Whether the author requested changes."),
+        "is_change_request": boolean_schema(),
         "created_at": datetime_schema(),
     },
     title="ReleaseComment",

@@ -345,11 +345,6 @@ def log_release_event(
     extra = extra or {}
     after = {"label": release.label, "message": release.message, "reason": release.reason, **extra}
     write_audit_event(release.workspace_id, action, "release", release.pk, str(release), by=by, after=after)
-    data = {
-        "release_id": release.pk,
-        "number": release.number,
-        "label": release.label,
-        "is_override": release.is_override,
-        **extra,
-    }
+    data = {"release_id": release.pk, "number": release.number, "label": release.label}
+    data |= extra or {"is_override": release.is_override}
     record_event(release.workspace_id, RELEASE_EVENTS[action], data, by=by)

@@ -14,8 +14,8 @@ OPERATION_ID = re.compile(r"([a-z]+)(?:[A-Z][a-z]+)+")
 VERB_NAMES = """
     accept approve archive assign batch complete confirm copy create delete diff end export get ignore
     import list move order override preview protect publish push rebuild refresh reject remove render
-    replace replay report resend reset restore revoke rollback rotate search set supersede unignore unpin
-    update verify waive withdraw
+    replace replay report request resend reset restore revoke rollback rotate search set supersede unignore
+    unpin update verify waive withdraw
 """
 VERBS = frozenset(VERB_NAMES.split())
 WRONG_ARTICLE = re.compile(r"\b[Aa] (?!user|unique)[aeiou]\w*|\b[Aa]n (?![aeiou]|[A-Z]|SHA|hour)\w+")
