@@ -65,7 +65,7 @@ urlpatterns: list[URLPattern] = [
         "releases-comments",
         get=Operation(
             index_comments,
-            "List the comments on a release, oldest first",
+            "List the comments on a release",
             operation_id="listReleaseComments",
             touches=Touches.LABEL,
             answer=page_schema(COMMENT_SCHEMA),
