@@ -22,6 +22,7 @@ from django.utils.timesince import TIME_STRINGS
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from core.text.markdown import build_excerpt
 from personas.templatetags.form_widgets import build_field_context
 from personas.ui.display_names import get_display_name, get_verb_label, render_person
 
@@ -194,6 +195,12 @@ def _get_initials(name: str) -> str:
     if not parts or "\ufe0f" in name:
         return ""
     return "".join(part[0] for part in parts[:2]).upper()
+
+
+@register.filter
+def excerpt(text: str, length: int) -> str:
+    """Return the beginning of a Markdown text on one line, without its marks."""
+    return build_excerpt(text, length)
 
 
 @register.simple_tag

@@ -25,6 +25,8 @@ from prompts.versions.selectors import list_heavy_columns
 from skills.models import Skill, SkillLink
 
 ENTRIES_PER_PAGE = 50
+# Versions of one edit that workers build are this far apart at most.
+GROUP_WINDOW = timedelta(minutes=1)
 FETCH_WINDOW = timedelta(days=1)
 MAX_ENTRY_CAUSES = 3
 ActivityKind = Literal["change", "release", "version", "label"]
@@ -42,6 +44,32 @@ class ActivityEntry:
     version: PromptVersion | None = None
     move: LabelMove | None = None
     causes: Sequence[CauseLabel] = field(default_factory=list)
+
+    @property
+    def group_key(self) -> object:
+        """What entries of several channels have in common if one action made them; None for other entries."""
+        if self.version is not None:
+            return "version", self.version.author_label, self.version.message, tuple(self.causes)
+        if self.move is not None:
+            move = self.move
+            is_removal = move.version_id is None
+            return "move", move.label, move.reason, move.release_id, move.note, move.author_label, is_removal
+        return None
+
+
+@dataclass
+class ActivityGroup:
+    """Entries of one action: the versions or label moves of several channels, or a single entry."""
+
+    entries: list[ActivityEntry]
+
+    @property
+    def first(self) -> ActivityEntry:
+        return self.entries[0]
+
+    @property
+    def kind(self) -> ActivityKind:
+        return self.first.kind
 
 
 @dataclass(frozen=True)
@@ -64,6 +92,31 @@ def get_activity_page(agent: Agent, kind: str = "", number: int = 1) -> Activity
     return ActivityPage(
         load_activity_entries(agent, rows[:ENTRIES_PER_PAGE]), number, len(rows) > ENTRIES_PER_PAGE
     )
+
+
+def group_activity(entries: Sequence[ActivityEntry]) -> list[ActivityGroup]:
+    """Join versions that one edit created, and label moves of one action, on several channels."""
+    groups: list[ActivityGroup] = []
+    latest: dict[object, ActivityGroup] = {}
+    for entry in entries:
+        key = entry.group_key
+        group = latest.get(key) if key else None
+        if group is not None and group.first.at - entry.at <= GROUP_WINDOW and is_other_prompt(group, entry):
+            group.entries.append(entry)
+            continue
+        groups.append(ActivityGroup([entry]))
+        latest[key] = groups[-1]
+    return groups
+
+
+def is_other_prompt(group: ActivityGroup, entry: ActivityEntry) -> bool:
+    """Whether the group has no entry of the same prompt: two versions of one prompt are two edits."""
+    return get_prompt_id(entry) not in {get_prompt_id(one) for one in group.entries}
+
+
+def get_prompt_id(entry: ActivityEntry) -> int | None:
+    row = entry.version or entry.move
+    return row.prompt_id if row else None
 
 
 def query_activity(agent: Agent, kind: str) -> QuerySet[Any]:

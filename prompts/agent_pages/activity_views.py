@@ -8,7 +8,13 @@ from django.utils.translation import gettext_lazy as _
 from personas.agents.selectors import list_agents_with_parts
 from personas.models import Agent, AuditEvent, Task, Workspace
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.agent_pages.activity import ACTIVITY_KINDS, ActivityEntry, get_activity_page, get_fetch_counts
+from prompts.agent_pages.activity import (
+    ACTIVITY_KINDS,
+    ActivityEntry,
+    get_activity_page,
+    get_fetch_counts,
+    group_activity,
+)
 from prompts.agent_pages.selectors import ChannelStatus, list_channel_statuses
 from prompts.provenance.origins import RECORD_KINDS
 
@@ -38,7 +44,8 @@ def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
         "channel_statuses": statuses,
         "activity": activity,
         "rows": [
-            (entry, get_entry_url(request.workspace, row, statuses, entry)) for entry in activity.entries
+            (group, get_entry_url(request.workspace, row, statuses, group.first))
+            for group in group_activity(activity.entries)
         ],
         "selected_kind": kind,
         "choices": ACTIVITY_CHOICES,

@@ -8,6 +8,7 @@ from typing import cast
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from core.text.markdown import build_excerpt
 from personas.models import Agent, Identity, Record, Soul, UserProfile, Workspace
 from personas.records.models import Named
 from prompts.assembly.layouts import dramatis, opal, pi
@@ -81,22 +82,22 @@ def build_persona_card(
         text, facts = get_persona_text(row)
         agent_count = count_sharing_agents(effective_settings.agent, name) if level == "agent" else 0
         return PersonaCard(
-            name, level, str(row), build_excerpt(text), facts, url, agent_count, overriding_channels
+            name,
+            level,
+            str(row),
+            build_excerpt(text, MAX_EXCERPT_LENGTH),
+            facts,
+            url,
+            agent_count,
+            overriding_channels,
         )
     if file is not None:
         url = reverse("files:detail", args=[workspace.slug, file.file.pk])
         return PersonaCard(name, level, file.file.path, url=url, overriding_channels=overriding_channels)
-    text = build_excerpt(DEFAULT_SOUL) if name == "soul" else ""
+    text = build_excerpt(DEFAULT_SOUL, MAX_EXCERPT_LENGTH) if name == "soul" else ""
     return PersonaCard(
         name, level, str(EMPTY_PERSONA_LABELS[name]), text, overriding_channels=overriding_channels
     )
-
-
-def build_excerpt(text: str) -> str:
-    """Return the beginning of a text on one line, without Markdown headings, list marks and bold marks."""
-    lines = [line.strip().removeprefix("- ") for line in text[:2_000].splitlines()]
-    excerpt = " ".join([line for line in lines if line and not line.startswith("#")]).replace("**", "")
-    return excerpt if len(excerpt) <= MAX_EXCERPT_LENGTH else f"{excerpt[:MAX_EXCERPT_LENGTH]}…"
 
 
 def get_persona_text(row: Record) -> tuple[str, list[str]]:

@@ -60,6 +60,7 @@ def list_changed_files(workspace: Workspace, file_revisions: str) -> list[Contex
 
 LAST_AGENTS_SESSION_KEY = "studio_agents"
 MAX_SHOWN_AGENTS = 60
+MAX_PICKER_AGENTS = 20
 
 
 def studio_home(request: WorkspaceRequest) -> HttpResponse:
@@ -90,6 +91,7 @@ def studio_editor(request: WorkspaceRequest, agent: str) -> HttpResponse:
     context["groups"] = list_part_groups(
         preview_pane.studio_text, location, studio.agent, studio.get_channel(location.channel)
     )
+    context["agents"] = list_agents(request.workspace).filter(archived_at=None)[:MAX_PICKER_AGENTS]
     context["state_url"] = location.get_url(
         "state", seen=open_part.base_revision, files=format_file_revisions(preview_pane.studio_text)
     )

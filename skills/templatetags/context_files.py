@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 from core.text.diff import DiffLine
 from personas.models import Agent
 from personas.templatetags.ui import badge
+from personas.ui.navigation import build_url_format
 from skills.agent_context.effective import SKILL_RECORD_PATH
 from skills.agent_context.withheld import AgentFiles, get_agent_files
 from skills.files.prompt_usage import describe_usages
@@ -153,6 +155,28 @@ def split_parts(lines: Sequence[DiffLine], is_expanded: object = False) -> list[
 def changed_lines(lines: Sequence[DiffLine]) -> list[RenderedLine]:
     """Return the given changed lines of a diff as HTML, without context lines."""
     return render_changed_lines(lines)
+
+
+@register.simple_tag
+def file_urls(agent: Agent) -> dict[str, str]:
+    """Return the URLs of the agent's quarantined and invalid files by path."""
+    get_url = build_url_format("files:detail", agent.workspace.slug)
+    return {file.path: get_url(file.pk) for file in get_agent_files(agent).unusable_files}
+
+
+class ProblemParts(NamedTuple):
+    """A problem of a build that begins with the path of a file."""
+
+    path: str
+    text: str
+    url: str
+
+
+@register.simple_tag
+def split_problem(problem: str, urls: dict[str, str]) -> ProblemParts:
+    """Split a problem such as “docs/AGENTS.md: quarantined.” if the path is in `urls`."""
+    path, colon, text = problem.partition(":")
+    return ProblemParts(path, f"{colon}{text}", urls.get(path, ""))
 
 
 @register.simple_tag

@@ -144,3 +144,14 @@ def test_the_tabs_of_an_empty_agent_are_accessible_and_read_only_for_viewers(
     bare = TABS if is_all else TABS[:1]
     check_pages(page, [f"/w/{workspace.slug}/agents/bare/{tab}" for tab in bare])
     expect(page.get_by_role("link", name="Edit", exact=True)).to_have_count(0)
+
+
+def test_the_header_of_an_agent_is_low(alices, pilot):
+    """The pages of its tabs begin below the header, even if name and description are long."""
+    page = alices.page
+    for width, limit in ((1440, 120), (390, 240)):
+        page.set_viewport_size({"width": width, "height": 900})
+        alices.go("agents/pilot/activity/")
+        box = page.locator(".dr-agent").bounding_box()
+        assert box is not None
+        assert box["height"] <= limit, (width, box["height"])

@@ -139,9 +139,19 @@ def find_unsafe_templates(root: Path = ROOT) -> list[str]:
     return findings
 
 
+# Modules that may use mark_safe, and why their HTML is safe.
+MARK_SAFE_MODULES = {
+    "personas/templatetags/markdown_text.py": "the renderer escapes HTML (test_markdown.py)",
+}
+
+
 def find_mark_safe(root: Path = ROOT) -> list[str]:
     """Find uses of mark_safe, which does not escape; format_html does."""
-    return [f"{name} uses mark_safe" for name, text in sources(root) if re.search(r"\bmark_safe\b", text)]
+    return [
+        f"{name} uses mark_safe"
+        for name, text in sources(root)
+        if name not in MARK_SAFE_MODULES and re.search(r"\bmark_safe\b", text)
+    ]
 
 
 # --- pure modules --------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from personas.records.services import edit_record
 from prompts.agent_pages.activity import get_activity_page
 from prompts.agent_pages.cards import list_guidance_lines
 from prompts.agent_pages.selectors import build_agent_summary, get_production_channels, list_channel_statuses
+from prompts.erasure.services import erase_record
 from prompts.inputs import collect_inputs
 from prompts.inputs.effective_settings import EffectiveSettings
-from prompts.labels.services import roll_back
+from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel
 from prompts.settings.services import put_settings
 from tests.factories import (
@@ -260,3 +261,31 @@ def test_guidance_equals_the_lines_of_the_layout():
     assert list_guidance_lines("nova", {"shell": []}) == []
     always = [line for line in list_guidance_lines("pi", {}) if not line.tools]
     assert [line.text for line in always][:1] == ["Be concise in your responses"]
+
+
+def test_one_edit_on_several_channels_is_one_entry(as_bob, workspace, pilot, deck, soul):
+    change_soul(soul, "Be wise.")
+    change_soul(soul, "Be wiser.")
+    rows = as_bob.get("/w/harbour/agents/pilot/activity/?what=version").context["rows"]
+    assert [len(group.entries) for group, _ in rows] == [2, 2, 2]
+    html = get_html(as_bob, "activity/?what=version")
+    assert html.count("New versions on 2 channels:") == 3
+    assert "deck version 3" in " ".join(html.replace("<bdi>", "").replace("</bdi>", "").lower().split())
+
+
+def test_one_action_that_moves_several_labels_is_one_entry(as_bob, workspace, pilot, deck, soul):
+    change_soul(soul, "Be wise.")
+    prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent=pilot)
+    roll_back(list(prompts), by=BY, note="Too wise.")
+    html = get_html(as_bob, "activity/?what=label")
+    assert html.count("rolled back on 2 channels:") == 1
+    assert html.count("Too wise.") == 1
+
+
+def test_an_erasure_is_named_as_the_reason_of_a_move(as_bob, workspace, pilot, soul):
+    memory = make_memory(workspace, "Ann lives here.", agent=pilot)
+    prompt = AgentPrompt.objects.in_workspace(workspace).filter(agent=pilot).select_related("latest")[0]
+    assert prompt.latest is not None
+    move_label(prompt, "canary", prompt.latest, expected=None, by=BY)
+    erase_record(memory, reason="Requested.", by=BY)
+    assert "because of an erasure" in get_html(as_bob, "activity/?what=label")
