@@ -33,9 +33,7 @@ IDS_SCHEMA: Schema = object_schema(
     },
     title="RecordIds",
 )
-BULK_NOTE = (
-    "If one of the records cannot be changed, none is, and the problem names its id. No If-Match is needed."
-)
+BULK_NOTE = "Changes all of the records, or none."
 
 
 class RecordBulk(RecordLookup[R]):

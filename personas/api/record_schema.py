@@ -30,7 +30,7 @@ from personas.models import Record, Revision, Workspace
 from personas.roles import Permission
 from personas.tenancy.models import WorkspaceOwned
 
-MESSAGE_SCHEMA = line_schema(200, description="Why; it stands in the history.")
+MESSAGE_SCHEMA = line_schema(200, title="ChangeMessage", description="The reason, shown in the history.")
 
 Snapshot = Mapping[str, Any]
 # A linked model, and its field that identifies a linked row in JSON.

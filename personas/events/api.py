@@ -33,7 +33,8 @@ POLL_SECONDS = 0.5
 waiting_slots = BoundedSemaphore(MAX_WAITING)
 
 CURSOR_KIND = "events"
-EVENT_SCHEMA = object_schema(
+# What all events have; `data` depends on the type.
+EVENT_ENVELOPE_SCHEMA = object_schema(
     {
         "id": {"type": "string", "description": "The same id as in the header `webhook-id` of webhooks."},
         "sequence": integer_schema(
@@ -43,6 +44,12 @@ EVENT_SCHEMA = object_schema(
         "type": enum_schema(EVENT_TYPES, title="EventType"),
         "timestamp": datetime_schema(),
         "workspace": slug_schema(),
+    },
+    title="EventEnvelope",
+)
+EVENT_SCHEMA = object_schema(
+    {
+        **EVENT_ENVELOPE_SCHEMA["properties"],
         "data": any_object_schema(description="Ids, numbers, digests and slugs; schemas under `webhooks`."),
     },
     title="Event",

@@ -99,7 +99,7 @@ class PersonaFileOperations:
                             "message": MESSAGE_SCHEMA,
                         },
                         required=["name", "text"],
-                        title=f"{noun}FileInput",
+                        title="PersonaFileInput",
                     ),
                     body_example={"name": "Fox", "text": FILE_EXAMPLES[self.file_name]},
                     status=201,

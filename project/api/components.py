@@ -26,8 +26,16 @@ TEXT_TYPES = {
     NONBLANK_LINE_PATTERN: ("NonblankLine", "Text on one line with at least one visible character."),
     PROSE_PATTERN: ("Prose", "Text whose only control characters are tabs and line breaks."),
     NONBLANK_PROSE_PATTERN: ("NonblankProse", "Such text with at least one visible character."),
-    SLUG_PATTERN: ("Slug", "Lower-case letters and digits, with single hyphens between them."),
+    SLUG_PATTERN: ("Slug", "Up to 64 lower-case letters and digits, with single hyphens between them."),
     DIGEST_PATTERN: ("Digest", "A SHA-256 digest in hexadecimal."),
+}
+# The type of objects with arbitrary fields. Generators derive a type per use from an object without a name.
+ANY_OBJECT = "AnyObject"
+# Limits that follow from the type.
+IMPLIED_LIMITS = {
+    "Slug": {"minLength": 1, "maxLength": 64},
+    "NonblankLine": {"minLength": 1},
+    "NonblankProse": {"minLength": 1},
 }
 # What a use of a named schema may state differently from other uses.
 USE_KEYWORDS = ("description", "default")
@@ -43,7 +51,7 @@ class NamedSchemas:
     def __init__(self, schemas: Iterable[Schema]) -> None:
         self._schemas: dict[str, Schema] = {}
         self._descriptions: dict[str, set[str]] = defaultdict(set)
-        self._text_types: dict[str, Schema] = {}
+        self._value_types: dict[str, Schema] = {}
         for schema in schemas:
             self._collect(schema)
 
@@ -58,9 +66,13 @@ class NamedSchemas:
 
     def reference(self, schema: Schema) -> Schema:
         """Return the schema with references in place of named schemas."""
-        if schema.get("type") == "string" and schema.get("pattern") in TEXT_TYPES:
-            return self._reference_text_type(schema)
         if not (name := schema.get("title")):
+            if schema.get("type") == "string" and schema.get("pattern") in TEXT_TYPES:
+                return self._reference_text_type(schema)
+            if schema.get("type") == ["string", "null"] and schema.get("pattern") in TEXT_TYPES:
+                return self._reference_nullable_text(schema)
+            if {key: value for key, value in schema.items() if key not in USE_KEYWORDS} == {"type": "object"}:
+                return self._reference_any_object(schema)
             return map_subschemas(remove_largest_maximum(schema), self.reference)
         reference = {"$ref": SCHEMA_REFERENCE + name}
         if "default" in schema:
@@ -71,16 +83,35 @@ class NamedSchemas:
 
     def _reference_text_type(self, schema: Schema) -> Schema:
         name, description = TEXT_TYPES[schema["pattern"]]
+        implied = IMPLIED_LIMITS.get(name, {})
         definition = {"type": "string", "pattern": schema["pattern"]}
-        self._text_types[name] = {**definition, "description": description}
-        limits = {key: value for key, value in schema.items() if key not in definition}
+        self._value_types[name] = {**definition, **implied, "description": description}
+        limits = {
+            key: value for key, value in schema.items() if key not in definition and implied.get(key) != value
+        }
         return {"$ref": SCHEMA_REFERENCE + name} | limits
+
+    def _reference_nullable_text(self, schema: Schema) -> Schema:
+        outer = {key: schema[key] for key in USE_KEYWORDS if key in schema}
+        inner = {key: value for key, value in schema.items() if key not in outer} | {"type": "string"}
+        return {"anyOf": [self._reference_text_type(inner), {"type": "null"}]} | outer
+
+    def _reference_any_object(self, schema: Schema) -> Schema:
+        description = "An object with arbitrary fields."
+        self._value_types[ANY_OBJECT] = {
+            "type": "object",
+            "additionalProperties": True,
+            "description": description,
+        }
+        return {"$ref": SCHEMA_REFERENCE + ANY_OBJECT} | {
+            key: value for key, value in schema.items() if key != "type"
+        }
 
     def to_components(self, examples: Mapping[str, Any] | None = None) -> dict[str, Schema]:
         """Return the components by name. `examples` has the examples of some of them."""
         components = {name: self._build_component(name) for name in sorted(self._schemas)}
         # After the other components, which use them.
-        components |= self._text_types
+        components |= self._value_types
         for name, example in (examples or {}).items():
             components[name]["examples"] = [example]
         return components

@@ -21,7 +21,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from personas.api.problems import PROBLEM_TITLES
-from project.api.openapi import build_openapi_document
+from project.api.openapi import build_openapi_document, get_operations
+from project.api.problem_responses import get_problem_codes
 from project.api.urls import urlpatterns
 
 PROBLEM_ADVICE = {
@@ -121,9 +122,19 @@ def resolve_reference(value: Mapping[str, Any]) -> Mapping[str, Any]:
     target: Any = get_openapi_document()
     for name in value["$ref"].removeprefix("#/").split("/"):
         target = target[name]
-    # A schema of PUT is that of PATCH with required fields.
-    base = resolve_reference(target["allOf"][0]) if "allOf" in target else {}
-    return {**base, **target, **{name: inner for name, inner in value.items() if name != "$ref"}}
+    target = extend_base(target) if "allOf" in target else target
+    return {**target, **{name: inner for name, inner in value.items() if name != "$ref"}}
+
+
+def extend_base(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema with the fields of the one that it extends: that of PUT extends that of PATCH."""
+    base = resolve_reference(schema["allOf"][0])
+    return {
+        **base,
+        **schema,
+        "properties": {**base["properties"], **schema.get("properties", {})},
+        "required": [*base.get("required", ()), *schema.get("required", ())],
+    }
 
 
 @login_not_required
@@ -178,33 +189,41 @@ class OperationGroup:
 
 @cache
 def list_operation_groups() -> list[OperationGroup]:
+    problems = {
+        operation.operation_id: get_problem_codes(pattern, operation)
+        for pattern in urlpatterns
+        for operation in get_operations(pattern).values()
+    }
     groups: dict[str, OperationGroup] = {}
     for path, item in get_openapi_document()["paths"].items():
         for method in HTTP_METHODS:
             if operation := item.get(method):
                 tag = operation["tags"][0]
                 group = groups.setdefault(tag, OperationGroup(tag))
+                codes = problems[operation["operationId"]]
                 group.operations.append(
-                    build_operation_doc(method, path, item.get("parameters", []), operation)
+                    build_operation_doc(method, path, item.get("parameters", []), operation, codes)
                 )
     return list(groups.values())
 
 
 def build_operation_doc(
-    method: str, path: str, path_parameters: list[dict[str, Any]], operation: Mapping[str, Any]
+    method: str,
+    path: str,
+    path_parameters: list[dict[str, Any]],
+    operation: Mapping[str, Any],
+    problems: Mapping[int, str],
 ) -> OperationDoc:
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    responses = operation["responses"]
+    body = get_body_media(operation).get("schema")
+    responses = {status: resolve_reference(response) for status, response in operation["responses"].items()}
     success = next(status for status in responses if status < "300")
-    response = (
-        resolve_reference(responses[success]).get("content", {}).get("application/json", {}).get("schema")
-    )
+    response = responses[success].get("content", {}).get("application/json", {}).get("schema")
     return OperationDoc(
         id=operation["operationId"],
         method=method.upper(),
         path=path,
         summary=operation["summary"],
-        note=operation.get("description", ""),
+        note=f"{operation['description']} {describe_security(operation)}",
         parameters=[
             build_parameter_doc(resolve_reference(parameter))
             for parameter in [*path_parameters, *operation.get("parameters", [])]
@@ -212,13 +231,16 @@ def build_operation_doc(
         body=list(list_field_docs(body)) if body else [],
         response=list(list_field_docs(response)) if response else [],
         status=success,
-        problems=[
-            (status, resolve_reference(problem)["description"])
-            for status, problem in responses.items()
-            if status >= "400"
-        ],
+        problems=[(str(status), f"{PROBLEM_TITLES[code]}.") for status, code in sorted(problems.items())],
         curl=build_curl_command(method.upper(), path, operation, body),
     )
+
+
+def describe_security(operation: Mapping[str, Any]) -> str:
+    """Return which verb a key needs, and whether the operation is for admin keys only."""
+    document = get_openapi_document()
+    [scheme] = operation.get("security", document["security"])[0]
+    return str(document["components"]["securitySchemes"][scheme]["description"])
 
 
 def build_parameter_doc(parameter: Mapping[str, Any]) -> FieldDoc:
@@ -282,12 +304,18 @@ def build_curl_command(
     if any(parameter["name"] == "If-Match" for parameter in parameters):
         parts.append("""-H 'If-Match: "1"'""")
     if body is not None:
-        content = operation["requestBody"]["content"]["application/json"]
-        example = content.get("example") or build_example_body(body)
+        example = get_body_media(operation).get("example") or build_example_body(body)
         parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example, ensure_ascii=False)}'"]
     return " \\\n  ".join(parts).replace(
         "'Authorization: Bearer $DRAMATIS_KEY'", '"Authorization: Bearer $DRAMATIS_KEY"'
     )
+
+
+def get_body_media(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return schema and example of the JSON request body; empty without one."""
+    body = resolve_reference(operation.get("requestBody", {}))
+    media: Mapping[str, Any] = body.get("content", {}).get("application/json", {})
+    return media
 
 
 def build_example_body(schema: Mapping[str, Any]) -> dict[str, Any]:

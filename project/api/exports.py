@@ -81,14 +81,9 @@ EXPORT_CONTENT: Mapping[str, Any] = {
     "application/json": {"schema": JSON_EXPORT_SCHEMA},
 }
 JSON_LINES_TYPE = "application/jsonl"
-EXPORT_NOTE = (
-    f"At most {MAX_EXPORT_ROWS:,} rows; a last line says if some are missing. Cells that a spreadsheet would "
-    "take for a formula begin with an apostrophe."
-)
-SENSITIVE_NOTE = (
-    "Needs an admin key of an owner with the verb `manage`, because the page asks for the password. The "
-    "audit log has every export."
-)
+# The introduction of the document has the details.
+EXPORT_NOTE = f"At most {MAX_EXPORT_ROWS:,} rows."
+SENSITIVE_NOTE = "For keys of owners. The audit log has every export."
 
 
 @dataclass(frozen=True)

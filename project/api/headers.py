@@ -79,7 +79,8 @@ REQUEST_HEADERS: dict[str, dict[str, Any]] = {
         "name": "If-None-Match",
         "required": False,
         "description": "`*`, to create what does not exist yet.",
-        "schema": {"const": "*"},
+        "schema": {"type": "string", "pattern": r"^\*$"},
+        "example": "*",
     },
     "If-None-Match": {
         "required": False,

@@ -19,7 +19,13 @@ same body, the first response is returned again, with the header `Idempotency-Re
 Responses to changes have `Dramatis-Prompts-Built`, `Dramatis-Prompts-Pending` and `Dramatis-Prompts-Failed`:
 how many prompts got a new version, will be rebuilt by workers, and could not be built.
 
-**Lists** are returned in pages: send `next_cursor` of a page as `cursor` to get the next one."""
+**Lists** are returned in pages: send `next_cursor` of a page as `cursor` to get the next one.
+
+**Bulk actions** change all records that the body names, or none: if one cannot be changed, the problem names
+its id. They need no `If-Match`.
+
+**Exports** are CSV or JSON. A last line says if rows are missing. Cells that a spreadsheet would take for a
+formula begin with an apostrophe."""
 LICENSE = {"name": "MIT", "identifier": "MIT"}
 TAG_DESCRIPTIONS = {
     "agents": "The bots that prompts are assembled for, with the skills and context files that they read.",

@@ -9,12 +9,11 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED_RESPONSES
 from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_SCHEMA
 from personas.api.schema import Schema, to_camel_case
 from personas.api.views import get_api_view
-from personas.events.api import EVENT_SCHEMA
+from personas.events.api import EVENT_ENVELOPE_SCHEMA
 from personas.events.types import EVENT_TYPES
 from project.api.components import NamedSchemas, map_subschemas
 from project.api.descriptions import OPERATION_DESCRIPTIONS, PARAMETER_DESCRIPTIONS
@@ -29,16 +28,17 @@ from project.api.headers import (
 )
 from project.api.introduction import TAG_DESCRIPTIONS, build_api_info
 from project.api.path_parameters import get_openapi_path, list_path_parameters
-from project.api.problem_responses import ProblemResponses, reference_response
+from project.api.problem_responses import ProblemResponses
+from project.api.shared_components import derive_input_schemas, relax_response_schemas, share_messages
 
 API_PREFIX = "/api/v1/"
 # Parameters that are left out of the document. With `fields`, a response has only some of the fields that its
 # schema requires; without it, the types of generated clients are exact.
 UNLISTED_PARAMS = frozenset({"fields"})
+# The security scheme of most operations. The others name their own.
+DEFAULT_SECURITY = "adminWriteKey"
 # A parameter that this many operations have in the same form is a component.
 MIN_SHARED_USES = 2
-# Many reads have this response.
-NOT_MODIFIED_RESPONSE = {**dict(NOT_MODIFIED_RESPONSES)[304], "headers": reference_headers(["ETag"])}
 
 
 def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
@@ -72,7 +72,6 @@ class DocumentBuilder:
         )
         self.examples = build_schema_examples(self.operations)
         self.problems = ProblemResponses()
-        self.shared_responses: dict[str, dict[str, Any]] = {}
         self.header_parameters = build_header_parameters()
         self.shared_parameters = self.find_shared_parameters()
 
@@ -80,29 +79,27 @@ class DocumentBuilder:
         paths = {
             API_PREFIX + get_openapi_path(pattern): self.build_path_item(pattern) for pattern in self.patterns
         }
-        return {
+        document = {
             "openapi": "3.1.0",
             "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
             "info": build_api_info(server),
             "servers": [{"url": server}],
-            "security": [{"key": []}],
+            "security": [{DEFAULT_SECURITY: []}],
             "tags": [{"name": name, "description": TAG_DESCRIPTIONS[name]} for name in list_tags(paths)],
             "paths": paths,
             "webhooks": self.build_webhooks(),
             "components": {
-                "securitySchemes": {
-                    "key": {
-                        "type": "http",
-                        "scheme": "bearer",
-                        "description": "An API key: drm_bot_… or drm_admin_…",
-                    }
-                },
+                "securitySchemes": build_security_schemes(self.operations),
                 "schemas": self.schemas.to_components(self.examples),
                 "parameters": {**self.header_parameters, **self.shared_parameters},
                 "headers": build_header_components(self.operations),
-                "responses": {**self.shared_responses, **self.problems.to_components(self.schemas)},
+                "responses": self.problems.to_components(self.schemas),
             },
         }
+        relax_response_schemas(document)
+        derive_input_schemas(document)
+        share_messages(document)
+        return document
 
     def build_webhooks(self) -> dict[str, Any]:
         """Return the section `webhooks`: the request that a receiver gets, for each type of event."""
@@ -124,9 +121,8 @@ class DocumentBuilder:
     # --- paths --------------------------------------------------------------------------------------------
 
     def build_path_item(self, pattern: URLPattern) -> dict[str, Any]:
-        parameters = [
-            self.reference_parameter(name, parameter) for name, parameter in list_path_parameters(pattern)
-        ]
+        named = self.list_path_parameters(pattern)
+        parameters = [self.reference_parameter(name, parameter) for name, parameter in named]
         item: dict[str, Any] = {
             method.lower(): self.build_operation(pattern, operation)
             for method, operation in get_operations(pattern).items()
@@ -134,12 +130,13 @@ class DocumentBuilder:
         return ({"parameters": parameters} if parameters else {}) | item
 
     def build_operation(self, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+        security = get_security_scheme(operation)
         document: dict[str, Any] = {
             "operationId": operation.operation_id,
             "summary": operation.summary,
             "description": build_description(operation),
             **({"deprecated": True} if operation.deprecated_at else {}),
-            "x-required-scope": operation.required_verb,
+            **({} if security == DEFAULT_SECURITY else {"security": [{security: []}]}),
             "tags": [operation.tag],
             "responses": self.build_responses(pattern, operation),
         }
@@ -159,6 +156,12 @@ class DocumentBuilder:
         return document
 
     # --- parameters ---------------------------------------------------------------------------------------
+
+    def list_path_parameters(self, pattern: URLPattern) -> list[tuple[str, dict[str, Any]]]:
+        return [
+            (name, parameter | {"schema": self.schemas.reference(parameter["schema"])})
+            for name, parameter in list_path_parameters(pattern)
+        ]
 
     def list_query_parameters(self, operation: Operation) -> list[dict[str, Any]]:
         return [
@@ -181,7 +184,7 @@ class DocumentBuilder:
         """Return the parameters that are components. Of several with one name, the most frequent is."""
         uses: Counter[str] = Counter()
         for pattern in self.patterns:
-            uses.update(json.dumps(named) for named in list_path_parameters(pattern))
+            uses.update(json.dumps(named) for named in self.list_path_parameters(pattern))
             for operation in get_operations(pattern).values():
                 query = self.list_query_parameters(operation)
                 uses.update(json.dumps([get_component_name(parameter), parameter]) for parameter in query)
@@ -211,24 +214,12 @@ class DocumentBuilder:
         if operation.extra_content:
             extra = self.reference_content({"content": operation.extra_content})
             success["content"] = {**success.get("content", {}), **extra["content"]}
-        if operation.answer is None and "text/csv" in success.get("content", {}) and not headers:
-            # All exports have the same response.
-            success = self.share_response("ExportFile", success)
         responses = {str(operation.status): success}
         if operation.can_create:
             responses["201"] = {**success, "description": "Created"}
         for status, response in operation.extra_responses:
-            extra = {**self.reference_content(response), "headers": headers}
-            if extra == NOT_MODIFIED_RESPONSE:
-                extra = self.share_response("NotModified", extra)
-            responses[str(status)] = extra
+            responses[str(status)] = {**self.reference_content(response), "headers": headers}
         return self.problems.reference(pattern, operation) | responses
-
-    def share_response(self, name: str, response: dict[str, Any]) -> dict[str, Any]:
-        """Return a reference to a response that several operations have."""
-        if self.shared_responses.setdefault(name, response) != response:
-            return response
-        return reference_response(name)
 
     def reference_content(self, response: Mapping[str, Any]) -> dict[str, Any]:
         content = {
@@ -243,8 +234,9 @@ def list_event_schemas() -> dict[str, Schema]:
     return {
         name: {
             "title": event_type.data.title.removesuffix("Data"),
-            "allOf": [EVENT_SCHEMA],
+            "allOf": [EVENT_ENVELOPE_SCHEMA],
             "properties": {"data": event_type.data.schema},
+            "required": ["data"],
         }
         for name, event_type in EVENT_TYPES.items()
     }
@@ -263,9 +255,8 @@ def get_description(operation: Operation) -> str:
 def build_description(operation: Operation) -> str:
     parts = [
         get_description(operation),
-        "Read-only fields of the response may be sent back unchanged." if operation.read_only_fields else "",
+        "Read-only fields may be sent back unchanged." if operation.read_only_fields else "",
         describe_deprecation(operation),
-        describe_key(operation),
     ]
     return " ".join(filter(None, parts))
 
@@ -278,18 +269,41 @@ def describe_deprecation(operation: Operation) -> str:
     return f"Deprecated since {operation.deprecated_at}{until}.{successor}"
 
 
+def get_security_scheme(operation: Operation) -> str:
+    """Return the name of the key that an operation needs: `readKey`, `adminWriteKey`, or `anyKey`."""
+    verb = operation.required_verb or "any"
+    return f"{verb}Key" if operation.bots or not operation.required_verb else f"admin{verb.title()}Key"
+
+
+def build_security_schemes(operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return a security scheme for each kind of key and verb. API keys have verbs in place of scopes."""
+    schemes = {get_security_scheme(operation): operation for operation in operations}
+    return {
+        name: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": describe_key(operation),
+            "x-required-scope": operation.required_verb,
+        }
+        for name, operation in sorted(schemes.items())
+    }
+
+
 def describe_key(operation: Operation) -> str:
-    """Return which verb a key needs, and whether the operation is for admin keys only."""
-    if operation.is_for_all_keys:
+    if not operation.required_verb:
         return "Needs no verb."
     return f"Needs `{operation.required_verb}`{'.' if operation.bots else ', admin keys only.'}"
 
 
 def build_schema_examples(operations: Iterable[Operation]) -> dict[str, Any]:
-    """Return examples by title for the schemas of bodies and responses without an example of their own."""
+    """Return examples by title for the schemas of bodies and responses without an example of their own.
+
+    Of a page or list, the schema of the items has the example.
+    """
     examples = {}
     for operation in operations:
         body, answer = get_body_schema(operation), get_answer_schema(operation)
+        answer = get_item_schema(answer) or answer
         if "title" in body and operation.body_example is None:
             examples[body["title"]] = build_body_example(body)
         if "title" in answer and operation.example is None:
@@ -298,6 +312,13 @@ def build_schema_examples(operations: Iterable[Operation]) -> dict[str, Any]:
             if "title" in media["schema"]:
                 examples[media["schema"]["title"]] = build_response_example(media["schema"])
     return examples
+
+
+def get_item_schema(schema: Schema) -> Schema | None:
+    """Return the named schema of the items, if this is the schema of a page or list."""
+    fields = schema.get("properties", {})
+    item: Schema = fields.get("items", {}).get("items", {})
+    return item if set(fields) <= {"items", "next_cursor"} and "title" in item else None
 
 
 def get_response_example(operation: Operation) -> Any:

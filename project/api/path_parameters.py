@@ -8,16 +8,16 @@ from django.urls import URLPattern
 
 from personas.api.schema import (
     NAME_PATTERN,
-    SLUG_PATTERN,
     Schema,
     digest_schema,
     integer_schema,
+    slug_schema,
     to_camel_case,
 )
 
 PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 CONVERTER_SCHEMAS: dict[str, Schema] = {
-    "slug": {"type": "string", "pattern": SLUG_PATTERN, "maxLength": 64},
+    "slug": slug_schema(),
     "word": {"type": "string", "pattern": NAME_PATTERN, "maxLength": 64},
     "int": integer_schema(0, 2**31 - 1),
     "str": {"type": "string", "minLength": 1},
@@ -48,7 +48,10 @@ def get_openapi_path(pattern: URLPattern) -> str:
 
 
 def list_path_parameters(pattern: URLPattern) -> list[tuple[str, dict[str, Any]]]:
-    """Return the path parameters of a URL, each with the name of its component, such as `AgentSlug`."""
+    """Return the path parameters of a URL, each with the name of its component.
+
+    `AgentSlug` is called `slug` in the path, `AgentParameter` is called `agent`.
+    """
     return [
         build_path_parameter(kind, name, resource)
         for kind, name, resource in split_parameters(str(pattern.pattern))
@@ -71,7 +74,9 @@ def build_path_parameter(kind: str, name: str, resource: str) -> tuple[str, dict
     parameter |= {"schema": CONVERTER_SCHEMAS[kind]}
     example = PARAMETER_EXAMPLES.get(name)
     parameter |= {"example": example} if example is not None else {}
-    return to_camel_case(f"{noun} {name if name in DESCRIPTIONS else attribute}"), parameter
+    if name in DESCRIPTIONS:
+        return to_camel_case(f"{noun} {name}"), parameter
+    return to_camel_case(f"{noun} {attribute if name == attribute else 'parameter'}"), parameter
 
 
 def get_noun(resource: str) -> str:

@@ -13,40 +13,39 @@ from project.api.path_parameters import PATH_PARAMETER
 
 # Problem codes by HTTP status: those that every operation can return, then those of operations with a request
 # body, with values to validate, about text that can be erased, with an Idempotency-Key or an If-Match header.
-# The document has DEFAULT_PROBLEMS in one response, the default of every operation; the others are listed per
-# operation.
+# The document has DEFAULT_PROBLEMS in one response, `4XX` of every operation: parameters and body say which
+# of them it can return. Other problems are listed per operation.
 COMMON_PROBLEMS = {
     400: "bad_request",
     401: "invalid_key",
     403: "out_of_scope",
     406: "not_acceptable",
     429: "rate_limited",
-    500: "server_error",
-    503: "unavailable",
 }
 BODY_PROBLEMS = {408: "body_timeout", 413: "body_too_large", 415: "unsupported_media_type"}
 VALUE_PROBLEMS = {422: "invalid"}
 ERASURE_PROBLEMS = {410: "erased"}
 IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "idempotency_key_reused"}
 PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
-# 428 is here too, because a required If-Match says as much.
-DEFAULT_PROBLEMS = dict(
-    sorted(
-        (
-            COMMON_PROBLEMS
-            | BODY_PROBLEMS
-            | VALUE_PROBLEMS
-            | ERASURE_PROBLEMS
-            | {428: PRECONDITION_PROBLEMS[428]}
-        ).items()
+LOOKUP_PROBLEMS = {404: "not_found"}
+SERVER_PROBLEMS = {500: "server_error", 503: "unavailable"}
+DEFAULT_PROBLEMS = [
+    *sorted(
+        {
+            *(COMMON_PROBLEMS | BODY_PROBLEMS | ERASURE_PROBLEMS | LOOKUP_PROBLEMS).items(),
+            *(VALUE_PROBLEMS | PRECONDITION_PROBLEMS).items(),
+            *IDEMPOTENCY_PROBLEMS.items(),
+        }
     )
-)
+]
 DEFAULT_RESPONSE = "Problem"
+DEFAULT_STATUS = "4XX"
+PROMPT_VERBS = ("fetch", "render")
 
 
 def get_problem_codes(pattern: URLPattern, operation: Operation) -> dict[int, str]:
     """Return the problem codes that an operation is documented to return, by HTTP status."""
-    codes = dict(COMMON_PROBLEMS)
+    codes = COMMON_PROBLEMS | SERVER_PROBLEMS
     if operation.query:
         codes |= VALUE_PROBLEMS
     if operation.body is not None:
@@ -58,7 +57,7 @@ def get_problem_codes(pattern: URLPattern, operation: Operation) -> dict[int, st
     if operation.is_conditional:
         codes |= PRECONDITION_PROBLEMS
     if PATH_PARAMETER.search(str(pattern.pattern)):
-        codes[404] = "not_found"
+        codes |= LOOKUP_PROBLEMS
     return codes | dict(operation.refusals)
 
 
@@ -69,19 +68,20 @@ class ProblemResponses:
         self._statuses: dict[str, int] = {}
 
     def reference(self, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
-        """Return the references of an operation by status, `default` for the common ones included."""
+        """Return the references of an operation by status, `4XX` for the common ones included.
+
+        Server errors are listed where a client should prepare for them: where it fetches prompts.
+        """
         references = {}
         for status, code in sorted(get_problem_codes(pattern, operation).items()):
-            if DEFAULT_PROBLEMS.get(status) == code:
+            if (status, code) in DEFAULT_PROBLEMS or (
+                SERVER_PROBLEMS.get(status) == code and operation.required_verb not in PROMPT_VERBS
+            ):
                 continue
             if self._statuses.setdefault(code, status) != status:
                 raise ValueError(f"The problem {code} is documented with two statuses.")
             references[str(status)] = reference_response(to_camel_case(code))
-        # Linters want one response of a client error for every operation.
-        if not any(status.startswith("4") for status in references):
-            self._statuses.setdefault(COMMON_PROBLEMS[401], 401)
-            references["401"] = reference_response(to_camel_case(COMMON_PROBLEMS[401]))
-        return references | {"default": reference_response(DEFAULT_RESPONSE)}
+        return references | {DEFAULT_STATUS: reference_response(DEFAULT_RESPONSE)}
 
     def to_components(self, schemas: NamedSchemas) -> dict[str, Any]:
         media = {"schema": schemas.reference(PROBLEM_SCHEMA)}
@@ -90,10 +90,10 @@ class ProblemResponses:
                 "summary": f"{status}: {PROBLEM_TITLES[code]}",
                 "value": build_problem_example(status, code),
             }
-            for status, code in DEFAULT_PROBLEMS.items()
+            for status, code in DEFAULT_PROBLEMS
         }
         default = {
-            "description": "An error that every operation can return, with a status of the examples.",
+            "description": "A client error, with a status and code of the examples.",
             "headers": reference_headers(DEFAULT_PROBLEM_HEADERS),
             "content": {PROBLEM_CONTENT_TYPE: {**media, "examples": examples}},
         }

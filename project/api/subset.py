@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-PARTS = ("schemas", "parameters", "headers", "responses")
+PARTS = ("schemas", "parameters", "headers", "responses", "requestBodies")
 
 
 def select_operations(document: Mapping[str, Any], operation_ids: Iterable[str]) -> dict[str, Any]:
@@ -35,6 +35,7 @@ def select_operations(document: Mapping[str, Any], operation_ids: Iterable[str])
         | {
             part: {name: value for name, value in components[part].items() if (part, name) in used}
             for part in PARTS
+            if any(kind == part for kind, _ in used)
         },
     }
 

@@ -72,7 +72,7 @@ VERSION_KEY_SCHEMA: Schema = {
     "anyOf": [integer_schema(1, 2**31 - 1), digest_schema()],
     "description": "A version of this prompt by its number or digest.",
 }
-NOTE_SCHEMA = line_schema(500, description="Why; it stands in the history of the label.")
+NOTE_SCHEMA = line_schema(500, description="The reason, shown in the history of the label.")
 MOVE_REQUEST_SCHEMA = object_schema(
     {
         "version": VERSION_KEY_SCHEMA,

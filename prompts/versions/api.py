@@ -89,7 +89,7 @@ SECTION_SCHEMA = object_schema(
     {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}, title="VersionSection"
 )
 TEXT_FIELDS = ("text", "text_digest", "blocks", "segments", "tools")
-NO_TEXT_NOTE = "Null for keys of bots or of some labels only: fetch the prompt instead, which is recorded."
+NO_TEXT_NOTE = "Null for bot keys and keys limited to labels: fetch the prompt, which is recorded."
 VERSION_SCHEMA = object_schema(
     {
         "digest": digest_schema(),

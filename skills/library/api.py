@@ -14,6 +14,7 @@ from personas.api.key_limits import Touches, check_key_limits
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
+from personas.api.record_schema import MESSAGE_SCHEMA
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import Schema, array_schema, line_schema, object_schema, slug_schema
 from personas.api.views import endpoint
@@ -46,7 +47,7 @@ IMPORT_SCHEMA = object_schema(
             "maxLength": MAX_FILE_BYTES,
             "description": "A whole SKILL.md: its head between lines of ---, then the instructions.",
         },
-        "message": line_schema(200, description="Why; it stands in the history."),
+        "message": MESSAGE_SCHEMA,
     },
     required=["text"],
     title="SkillFileInput",

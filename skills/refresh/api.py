@@ -19,7 +19,7 @@ from skills.discovery.search import CUT_FOLDER_RULE
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
-COUNTS_SCHEMA: Schema = {"type": "object", "additionalProperties": integer_schema()}
+COUNTS_SCHEMA: Schema = {"title": "Counts", "type": "object", "additionalProperties": integer_schema()}
 RUN_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1),
     "source": TEXT_SCHEMA,

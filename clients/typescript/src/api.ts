@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Create a memory
-         * @description Fields that the body lacks get default values. Needs `write`.
+         * @description Absent fields get default values.
          */
         post: operations["createMemory"];
         delete?: never;
@@ -43,7 +43,7 @@ export interface paths {
         put?: never;
         /**
          * Mark a step of a task as done or open
-         * @description Steps are counted from 0. `is_done: false` opens a step again. Needs `write`.
+         * @description Steps are counted from 0. `is_done: false` opens a step again.
          */
         post: operations["completeTaskStep"];
         delete?: never;
@@ -61,7 +61,7 @@ export interface paths {
                  * @description The slug of the agent.
                  * @example support
                  */
-                agent: components["parameters"]["AgentSlug"];
+                agent: components["parameters"]["AgentParameter"];
                 /**
                  * @description The name of the skill.
                  * @example search
@@ -72,7 +72,7 @@ export interface paths {
         };
         /**
          * Get the instructions of a skill of an agent
-         * @description For the tool that loads a skill. Send the ETag of your copy as If-None-Match. Needs `read`.
+         * @description For the tool that loads a skill. Send the ETag of your copy as If-None-Match.
          */
         get: operations["getAgentSkill"];
         put?: never;
@@ -92,18 +92,18 @@ export interface paths {
                  * @description The slug of the agent.
                  * @example support
                  */
-                agent: components["parameters"]["AgentSlug"];
+                agent: components["parameters"]["AgentParameter"];
                 /**
                  * @description The slug of the channel.
                  * @example web
                  */
-                channel: components["parameters"]["ChannelSlug"];
+                channel: components["parameters"]["ChannelParameter"];
             };
             cookie?: never;
         };
         /**
          * Get a prompt
-         * @description Returns the version that the label points to, and records the fetch in the ledger. Send the ETag of your copy as If-None-Match. Needs `fetch`.
+         * @description Returns the version that the label points to, and records the fetch in the ledger. Send the ETag of your copy as If-None-Match.
          */
         get: operations["getPrompt"];
         put?: never;
@@ -123,12 +123,12 @@ export interface paths {
                  * @description The slug of the agent.
                  * @example support
                  */
-                agent: components["parameters"]["AgentSlug"];
+                agent: components["parameters"]["AgentParameter"];
                 /**
                  * @description The slug of the channel.
                  * @example web
                  */
-                channel: components["parameters"]["ChannelSlug"];
+                channel: components["parameters"]["ChannelParameter"];
             };
             cookie?: never;
         };
@@ -136,7 +136,7 @@ export interface paths {
         put?: never;
         /**
          * Render a prompt for one call
-         * @description Like `getPrompt`, with the values of one call: time, task, tools, session. The response is recorded in the ledger. Needs `render`.
+         * @description Like `getPrompt`, with the values of one call: time, task, tools, session. The response is recorded in the ledger.
          */
         post: operations["renderPrompt"];
         delete?: never;
@@ -156,7 +156,7 @@ export interface paths {
         put?: never;
         /**
          * Get up to 50 prompts
-         * @description One result per prompt, in the order of the request. A prompt that fails does not affect the others. Needs `fetch`.
+         * @description One result per prompt, in the order of the request. A prompt that fails does not affect the others.
          */
         post: operations["batchGetPrompts"];
         delete?: never;
@@ -176,7 +176,7 @@ export interface paths {
         put?: never;
         /**
          * Report which prompt was used
-         * @description A bot reports the digest of the prompt it used, and gets the versions with it. With the text, the lines that differ from the served text are found. Needs `write`.
+         * @description A bot reports the digest of the prompt it used, and gets the versions with it. With the text, the lines that differ from the served text are found.
          */
         post: operations["reportPromptUse"];
         delete?: never;
@@ -274,9 +274,11 @@ export interface components {
             snippet?: components["schemas"]["Prose"];
             guidelines?: components["schemas"]["Line"][];
             /** @description A JSON Schema. */
-            parameters?: Record<string, never>;
+            parameters?: components["schemas"]["AnyObject"];
             signature?: components["schemas"]["Prose"];
         };
+        /** @description The reason, shown in the history. */
+        ChangeMessage: string;
         ChangedLineBlock: {
             /** @description First line of the loaded text that differs. */
             line: number;
@@ -371,14 +373,13 @@ export interface components {
             status?: components["schemas"]["NewMemoryStatus"];
             text: components["schemas"]["NonblankProse"];
             /** @description The slug of an agent. */
-            agent?: string | null;
+            agent?: components["schemas"]["Slug"] | null;
             source?: components["schemas"]["Line"];
             /** Format: date-time */
             valid_from?: string | null;
             /** Format: date-time */
             valid_until?: string | null;
-            /** @description Why; it stands in the history. */
-            message?: components["schemas"]["Line"];
+            message?: components["schemas"]["ChangeMessage"];
         };
         Message: {
             role: components["schemas"]["MessageRole"];
@@ -515,7 +516,7 @@ export interface components {
              */
             as_of: string | null;
             /** @description The facts of the call as they were recorded. */
-            slots: Record<string, never>;
+            slots: components["schemas"]["AnyObject"];
             /** @description Definitions for the provider's interface. */
             tools: components["schemas"]["ToolDefinition"][];
             warnings: string[];
@@ -622,8 +623,8 @@ export interface components {
             now?: string;
             timezone?: components["schemas"]["Line"];
             /** @description Where the call runs; keys that no layout knows leave no trace. */
-            host?: Record<string, never>;
-            sandbox?: Record<string, never>;
+            host?: components["schemas"]["AnyObject"];
+            sandbox?: components["schemas"]["AnyObject"];
             session?: components["schemas"]["CallSession"];
             /** @description The number of a task of the agent, or of nobody's. */
             task?: number;
@@ -638,7 +639,7 @@ export interface components {
             replace?: components["schemas"]["Prose"];
             messages?: components["schemas"]["MessageInput"][];
             /** @description The values that a program can read (ptc). They replace the stored sample data. */
-            data?: Record<string, never>;
+            data?: components["schemas"]["AnyObject"];
             /** @description The types of the data, and the result type. */
             signature?: components["schemas"]["Prose"];
             /** @description Fields of the data that the prompt shows as [Hidden], besides those that begin with _. */
@@ -762,33 +763,29 @@ export interface components {
         ToolDefinition: {
             name: string;
             description?: string;
-            parameters?: Record<string, never>;
+            parameters?: components["schemas"]["AnyObject"];
         };
         /** @enum {string} */
         Volatility: "release" | "refresh" | "channel" | "user" | "session" | "turn";
         /** @description Text on one line with at least one visible character. */
         NonblankLine: string;
-        /** @description Lower-case letters and digits, with single hyphens between them. */
+        /** @description Up to 64 lower-case letters and digits, with single hyphens between them. */
         Slug: string;
         /** @description A SHA-256 digest in hexadecimal. */
         Digest: string;
-        /** @description Such text with at least one visible character. */
-        NonblankProse: string;
+        /** @description An object with arbitrary fields. */
+        AnyObject: {
+            [key: string]: unknown;
+        };
         /** @description Text on one line, without control characters. */
         Line: string;
         /** @description Text whose only control characters are tabs and line breaks. */
         Prose: string;
+        /** @description Such text with at least one visible character. */
+        NonblankProse: string;
     };
     responses: {
-        /** @description You have it already: the ETag is among those of If-None-Match. */
-        NotModified: {
-            headers: {
-                ETag: components["headers"]["ETag"];
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
-        /** @description An error that every operation can return, with a status of the examples. */
+        /** @description A client error, with a status and code of the examples. */
         Problem: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -799,47 +796,6 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The first request is still running. */
-        InProgress: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "/api/v1/docs/errors#in_progress",
-                 *       "title": "The first request is still running",
-                 *       "status": 409,
-                 *       "detail": "The first request is still running.",
-                 *       "code": "in_progress",
-                 *       "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description Not found. */
-        NotFound: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "/api/v1/docs/errors#not_found",
-                 *       "title": "Not found",
-                 *       "status": 404,
-                 *       "detail": "Not found.",
-                 *       "code": "not_found",
-                 *       "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e"
-                 *     }
-                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
@@ -864,6 +820,64 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description Server error. */
+        ServerError: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/api/v1/docs/errors#server_error",
+                 *       "title": "Server error",
+                 *       "status": 500,
+                 *       "detail": "Server error.",
+                 *       "code": "server_error",
+                 *       "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Temporarily unavailable. */
+        Unavailable: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/api/v1/docs/errors#unavailable",
+                 *       "title": "Temporarily unavailable",
+                 *       "status": 503,
+                 *       "detail": "Temporarily unavailable.",
+                 *       "code": "unavailable",
+                 *       "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description You have it already: the ETag is among those of If-None-Match. */
+        NotModified: {
+            headers: {
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description OK */
+        Task: {
+            headers: {
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Task"];
+            };
+        };
     };
     parameters: {
         /**
@@ -880,12 +894,12 @@ export interface components {
          * @description The slug of the agent.
          * @example support
          */
-        AgentSlug: string;
+        AgentParameter: components["schemas"]["Slug"];
         /**
          * @description The slug of the channel.
          * @example web
          */
-        ChannelSlug: string;
+        ChannelParameter: components["schemas"]["Slug"];
         /**
          * @description The number of the task.
          * @example 3
@@ -983,8 +997,7 @@ export interface operations {
                     "application/json": components["schemas"]["Memory"];
                 };
             };
-            409: components["responses"]["InProgress"];
-            default: components["responses"]["Problem"];
+            "4XX": components["responses"]["Problem"];
         };
     };
     completeTaskStep: {
@@ -1014,19 +1027,8 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    ETag: components["headers"]["ETag"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Task"];
-                };
-            };
-            404: components["responses"]["NotFound"];
-            409: components["responses"]["InProgress"];
-            default: components["responses"]["Problem"];
+            200: components["responses"]["Task"];
+            "4XX": components["responses"]["Problem"];
         };
     };
     getAgentSkill: {
@@ -1044,7 +1046,7 @@ export interface operations {
                  * @description The slug of the agent.
                  * @example support
                  */
-                agent: components["parameters"]["AgentSlug"];
+                agent: components["parameters"]["AgentParameter"];
                 /**
                  * @description The name of the skill.
                  * @example search
@@ -1066,8 +1068,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            404: components["responses"]["NotFound"];
-            default: components["responses"]["Problem"];
+            "4XX": components["responses"]["Problem"];
         };
     };
     getPrompt: {
@@ -1092,12 +1093,12 @@ export interface operations {
                  * @description The slug of the agent.
                  * @example support
                  */
-                agent: components["parameters"]["AgentSlug"];
+                agent: components["parameters"]["AgentParameter"];
                 /**
                  * @description The slug of the channel.
                  * @example web
                  */
-                channel: components["parameters"]["ChannelSlug"];
+                channel: components["parameters"]["ChannelParameter"];
             };
             cookie?: never;
         };
@@ -1129,8 +1130,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            404: components["responses"]["NotFound"];
-            default: components["responses"]["Problem"];
+            500: components["responses"]["ServerError"];
+            503: components["responses"]["Unavailable"];
+            "4XX": components["responses"]["Problem"];
         };
     };
     renderPrompt: {
@@ -1142,12 +1144,12 @@ export interface operations {
                  * @description The slug of the agent.
                  * @example support
                  */
-                agent: components["parameters"]["AgentSlug"];
+                agent: components["parameters"]["AgentParameter"];
                 /**
                  * @description The slug of the channel.
                  * @example web
                  */
-                channel: components["parameters"]["ChannelSlug"];
+                channel: components["parameters"]["ChannelParameter"];
             };
             cookie?: never;
         };
@@ -1180,9 +1182,10 @@ export interface operations {
                     "application/json": components["schemas"]["Prompt"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Refused"];
-            default: components["responses"]["Problem"];
+            500: components["responses"]["ServerError"];
+            503: components["responses"]["Unavailable"];
+            "4XX": components["responses"]["Problem"];
         };
     };
     batchGetPrompts: {
@@ -1218,7 +1221,9 @@ export interface operations {
                 };
             };
             409: components["responses"]["Refused"];
-            default: components["responses"]["Problem"];
+            500: components["responses"]["ServerError"];
+            503: components["responses"]["Unavailable"];
+            "4XX": components["responses"]["Problem"];
         };
     };
     reportPromptUse: {
@@ -1249,8 +1254,7 @@ export interface operations {
                     "application/json": components["schemas"]["PromptReportResult"];
                 };
             };
-            409: components["responses"]["InProgress"];
-            default: components["responses"]["Problem"];
+            "4XX": components["responses"]["Problem"];
         };
     };
 }

@@ -157,24 +157,25 @@ def list_json_media(document: Document) -> Iterator[tuple[str, Document]]:
     for place, operation in list_operations(document):
         messages = [("request", operation.get("requestBody", {}))]
         messages += [
-            (status, follow_reference(document, response))
-            for status, response in operation["responses"].items()
-            if status < "300"
+            (status, response) for status, response in operation["responses"].items() if status < "300"
         ]
-        for name, message in messages:
+        for name, reference in messages:
+            message = follow_reference(document, reference)
             if "application/json" in message.get("content", {}):
                 yield f"{place} {name}", message["content"]["application/json"]
 
 
 def get_examples(document: Document, media: Document) -> list[Any]:
-    """Return the examples of a body: its own, or those of its schema."""
+    """Return the examples of a body: its own, or those of its schema. A page has an example of its items."""
     if "example" in media:
         return [media["example"]]
-    schema = media["schema"]
-    target = (
-        document["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
-    )
-    return list(target.get("examples", []))
+    schema = follow_reference(document, media["schema"])
+    fields = schema.get("properties", {})
+    if set(fields) <= {"items", "next_cursor"} and "items" in fields:
+        examples = follow_reference(document, fields["items"]["items"]).get("examples", [])
+        page = {"next_cursor": None} if "next_cursor" in fields else {}
+        return [{"items": [example], **page} for example in examples]
+    return list(schema.get("examples", []))
 
 
 def find_missing_examples(document: Document) -> list[str]:
@@ -194,18 +195,27 @@ def find_wrong_examples(document: Document) -> list[str]:
     return found
 
 
-def get_scope_sentence(operation: Document) -> str:
-    verb = operation.get("x-required-scope", "?")
-    return f"Needs `{verb}`" if verb else "Needs no verb."
+def get_required_scope(document: Document, operation: Document) -> str:
+    """Return the verb that the key of an operation needs, by its own security scheme or the default one."""
+    security = operation["security"] if "security" in operation else document["security"]
+    [scheme] = security[0]
+    scope: str = document["components"]["securitySchemes"][scheme]["x-required-scope"]
+    return scope
 
 
 def find_undescribed_operations(document: Document) -> list[str]:
-    """Every operation has a description of its own, and names the verb that its key needs."""
+    """Every operation has a description of its own."""
+    descriptions = {place: operation.get("description", "") for place, operation in list_operations(document)}
+    return [place for place, description in descriptions.items() if not description.strip()]
+
+
+def find_undescribed_schemes(document: Document) -> list[str]:
+    """Every security scheme describes the verb that it stands for."""
     return [
-        place
-        for place, operation in list_operations(document)
-        if operation.get("description", "Needs `").startswith("Needs `")
-        or get_scope_sentence(operation) not in operation["description"]
+        name
+        for name, scheme in document["components"]["securitySchemes"].items()
+        if (f"`{scheme['x-required-scope']}`" if scheme["x-required-scope"] else "no verb")
+        not in scheme["description"]
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from project.api.docs_views import PROBLEM_ADVICE, get_openapi_document
 from tests.project.api import vocabulary_rules
+from tests.project.api.document_rules import follow_reference
 
 Document = dict[str, Any]
 AGENTS = "/api/v1/agents"
@@ -61,6 +62,7 @@ def test_problem_codes_have_their_standard_names_and_advice(document: Document) 
 
 def test_lists_have_items_and_a_cursor(document: Document) -> None:
     assert vocabulary_rules.find_odd_lists(document) == []
-    content = document["paths"][AGENTS]["get"]["responses"]["200"]["content"]
+    response = document["paths"][AGENTS]["get"]["responses"]["200"]
+    content = follow_reference(document, response)["content"]
     content["application/json"]["schema"] = {"properties": {"data": {}}}
     assert vocabulary_rules.find_odd_lists(document) == [f"GET {AGENTS}"]
