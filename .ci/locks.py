@@ -54,7 +54,8 @@ def find_file_problems() -> Iterator[str]:
     for name in ("uv.lock", "pylock.toml"):
         if (ROOT / name).exists():
             yield f"{name} records registry hosts: delete it"
-    for path in (ROOT / "package-lock.json", ROOT / "frontend" / "package-lock.json"):
+    tools = sorted((ROOT / "tests").glob("**/package-lock.json"))
+    for path in (ROOT / "package-lock.json", ROOT / "frontend" / "package-lock.json", *tools):
         packages = json.loads(path.read_text()).get("packages", {}) if path.exists() else {}
         if any("resolved" in package for package in packages.values()):
             yield f"{path.relative_to(ROOT)} names a registry: set omit-lockfile-registry-resolved in .npmrc"
@@ -68,6 +69,10 @@ def main() -> int:
         problems += [*find_lock_problems(lock, text, project), *find_unhashed_pins(lock, text)]
     if "://" in (ROOT / "requirements" / "uv.txt").read_text():
         problems.append("requirements/uv.txt names a host")
+    for path in sorted((ROOT / "tests").glob("**/requirements.txt")):
+        text = path.read_text()
+        if "://" in text or "--hash=" not in text:
+            problems.append(f"{path.relative_to(ROOT)} names a host or has no hashes")
     print("\n".join(problems))
     return 1 if problems else 0
 

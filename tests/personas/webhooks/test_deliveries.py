@@ -3,18 +3,14 @@
 import base64
 import hashlib
 import hmac
-import subprocess
 import threading
 import time
 from datetime import timedelta
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
 import time_machine
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
@@ -48,6 +44,7 @@ from personas.webhooks.services import (
 from personas.webhooks.stored_secrets import count_endpoint_secrets
 from tests.factories import make_agent, make_channel
 from tests.personas.webhooks.receivers import Answer, Received, receiving
+from tests.personas.webhooks.verifiers import verify_with_openssl
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -146,28 +143,6 @@ def test_both_signatures_are_valid_and_a_changed_byte_is_not(workspace, tmp_path
     public_key = base64.b64decode(get_endpoint_public_key(endpoint).removeprefix("whpk_"))
     assert verify_with_openssl(public_key, base64.b64decode(signature), content, tmp_path)
     assert not verify_with_openssl(public_key, base64.b64decode(signature), content + b" ", tmp_path)
-
-
-def verify_with_openssl(public_key: bytes, signature: bytes, content: bytes, folder: Path) -> bool:
-    key = Ed25519PublicKey.from_public_bytes(public_key)
-    pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    for name, data in (("key.pem", pem), ("signature", signature), ("content", content)):
-        (folder / name).write_bytes(data)
-    command = [
-        "openssl",
-        "pkeyutl",
-        "-verify",
-        "-pubin",
-        "-inkey",
-        "key.pem",
-        "-rawin",
-        "-in",
-        "content",
-        "-sigfile",
-    ]
-    return (
-        subprocess.run([*command, "signature"], cwd=folder, capture_output=True, check=False).returncode == 0
-    )
 
 
 def test_both_secrets_are_valid_during_a_rotation_and_only_the_new_one_after_it(workspace):
