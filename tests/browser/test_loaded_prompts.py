@@ -44,6 +44,16 @@ def test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, l
     assert not problems, "\n\n".join(problems)
 
 
+@pytest.mark.hard
+@pytest.mark.planted
+def test_a_page_that_does_not_notice_new_reports_is_detected(
+    alices, stage, live_server, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("prompts.drift.views.get_newest_report_id", lambda workspace: 0)
+    with pytest.raises(AssertionError, match="Same"):
+        test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, live_server, tmp_path)
+
+
 def start_session(stage: Stage, url: str, file: Path, content: str) -> None:
     """Write the file and run the hook, as a new session of Claude Code does."""
     file.write_bytes(content.encode())

@@ -2,9 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +57,7 @@ def run_hook(stage: Stage, server: LiveServer, tmp_path: Path) -> Hook:
     [hook] = matcher["hooks"]
     command = hook["command"].replace("python3", sys.executable, 1)
 
-    def run(name: str = "CLAUDE.md", **settings: str) -> Any:
+    def run(name: str = "CLAUDE.md", plugin: Path = PLUGIN, **settings: str) -> Any:
         event = {
             "session_id": "abc123",
             "cwd": str(tmp_path),
@@ -64,7 +68,7 @@ def run_hook(stage: Stage, server: LiveServer, tmp_path: Path) -> Hook:
         }
         environment = {
             "PATH": os.environ["PATH"],
-            "CLAUDE_PLUGIN_ROOT": str(PLUGIN),
+            "CLAUDE_PLUGIN_ROOT": str(plugin),
             "CLAUDE_PROJECT_DIR": str(tmp_path),
             "DRAMATIS_URL": server.url,
             "DRAMATIS_KEY": stage.secret,
@@ -122,3 +126,60 @@ def test_failures_are_described_and_do_not_disturb_the_session(stage, run_hook, 
     assert "no such prompt" in run_hook(DRAMATIS_AGENT="nobody").stderr
     assert "cannot be reached" in run_hook(DRAMATIS_URL="http://127.0.0.1:1").stderr
     assert not DigestReport.objects.in_workspace(stage.workspace).exists()
+
+
+# --- redirects -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def redirecting(status: int) -> Iterator[tuple[str, list[str]]]:
+    """Start a server that redirects each report to another host name, and list the keys that arrive there."""
+    keys: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            if self.path.startswith("/stolen"):
+                self.do_GET()
+                return
+            self.send_response(status)
+            self.send_header("Location", f"http://localhost:{server.server_port}/stolen")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            keys.append(self.headers.get("Authorization", ""))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            """Write no log."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", keys
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_the_key_is_not_sent_to_the_address_of_a_redirect(run_hook, tmp_path, status):
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    with redirecting(status) as (url, keys):
+        assert f"returned {status}" in run_hook(DRAMATIS_URL=url).stderr
+        assert keys == []
+
+
+@pytest.mark.planted
+def test_a_hook_that_follows_redirects_is_detected(run_hook, tmp_path):
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    plugin = tmp_path / "plugin"
+    shutil.copytree(PLUGIN, plugin)
+    script = plugin / "hooks" / "report_loaded.py"
+    script.write_text(script.read_text().replace("build_opener(NoRedirects)", "build_opener()"))
+    with redirecting(302) as (url, keys):
+        run_hook(plugin=plugin, DRAMATIS_URL=url)
+        assert [key.startswith("Bearer drm_") for key in keys] == [True]

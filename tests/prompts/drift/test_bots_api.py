@@ -76,6 +76,18 @@ def test_bots_are_visible_within_the_keys_scopes(
     assert good(scoped(labels=["staging"]).get("bots"))["items"] == []
 
 
+@pytest.mark.planted
+@pytest.mark.parametrize("check", ["is_scope_limited", "can_see_label"])
+def test_a_list_that_ignores_the_scopes_of_a_key_is_detected(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    names = ("bot", "admin", "narrow", "deck", "scoped")
+    fixtures = [request.getfixturevalue(name) for name in names]
+    monkeypatch.setattr(f"prompts.drift.api.{check}", lambda *of: check == "can_see_label")
+    with pytest.raises(AssertionError):
+        test_bots_are_visible_within_the_keys_scopes(*fixtures)
+
+
 def test_a_digest_of_another_text_is_rejected(bot: Api, deck: Deck) -> None:
     body = {"agent": "pilot", "channel": "deck", "digest": "0" * 64, "text": "Hello."}
     assert problem(bot.post("prompts:report", body), 422)["errors"][0]["pointer"] == "/text"
