@@ -143,7 +143,7 @@ def redirecting(status: int) -> Iterator[tuple[str, list[str]]]:
                 self.do_GET()
                 return
             self.send_response(status)
-            self.send_header("Location", f"http://localhost:{server.server_port}/stolen")
+            self.send_header("Location", f"http://localhost:{http_server.server_port}/stolen")
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -155,14 +155,14 @@ def redirecting(status: int) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *args: Any) -> None:
             """Write no log."""
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    http_server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http_server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", keys
+        yield f"http://127.0.0.1:{http_server.server_port}", keys
     finally:
-        server.shutdown()
-        server.server_close()
+        http_server.shutdown()
+        http_server.server_close()
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

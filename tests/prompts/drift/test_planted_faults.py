@@ -52,7 +52,7 @@ def store_the_text(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_lines_from_zero(patch: pytest.MonkeyPatch) -> None:
-    real = reports.find_line_changes
+    real = details.find_line_changes
 
     def find(*texts: str, **facts: Any) -> Any:
         changes = real(*texts, **facts)
