@@ -1,10 +1,13 @@
 """Each fault in the comparison of released, served and loaded prompts is detected by a test."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
+from personas.models import ApiKey
 from prompts.drift import details, reports, selectors
 from prompts.drift.selectors import Bot
 from prompts.models import BotStatus, DigestReport
@@ -68,12 +71,12 @@ def record_each_report(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reports, "get_stored_status", lambda report: BotStatus.UNKNOWN)
 
 
-def list_keys_of_all_states(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        selectors,
-        "list_active_reports",
-        lambda workspace, now: DigestReport.objects.in_workspace(workspace).order_by(),
-    )
+def list_revoked_keys(patch: pytest.MonkeyPatch) -> None:
+    def list_reports(workspace: int, now: datetime) -> QuerySet[DigestReport]:
+        keys = ApiKey.objects.in_workspace(workspace).filter(expires_at__gt=now)
+        return DigestReport.objects.in_workspace(workspace).filter(key__in=keys.values("pk")).order_by()
+
+    patch.setattr(selectors, "list_active_reports", list_reports)
 
 
 FAULTS: dict[Plant, Callable[[Stage], None]] = {
@@ -98,7 +101,7 @@ def test_a_fault_in_the_comparison_is_detected(stage, monkeypatch, plant):  # no
 
 
 def test_revoked_keys_in_the_list_are_detected(stage, elsewhere, monkeypatch):  # noqa: F811  # a fixture
-    list_keys_of_all_states(monkeypatch)
+    list_revoked_keys(monkeypatch)
     with pytest.raises(AssertionError):
         test_drift.test_revoked_keys_and_other_workspaces_are_not_listed(stage, elsewhere)
 
