@@ -1,5 +1,6 @@
 """A least-recently-used cache that the threads of a process share."""
 
+from collections.abc import Callable
 from threading import Lock
 from typing import TypeVar
 
@@ -10,10 +11,13 @@ V = TypeVar("V")
 
 
 class SharedLRUCache(LRUCache[K, V]):
-    """Thread-safe variant of the least-recently-used cache of cachetools."""
+    """Thread-safe variant of the least-recently-used cache of cachetools.
 
-    def __init__(self, maxsize: int) -> None:
-        super().__init__(maxsize)
+    `maxsize` is the number of values, or the sum of their sizes if `getsizeof` is given.
+    """
+
+    def __init__(self, maxsize: int, getsizeof: Callable[[V], float] | None = None) -> None:
+        super().__init__(maxsize, getsizeof)
         self._lock = Lock()
 
     def find(self, key: K) -> V | None:

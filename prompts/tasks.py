@@ -18,7 +18,7 @@ from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
 from personas.api_keys.services import record_expiring_keys
 from personas.models import Erasure, ErasureProgress, Workspace
-from personas.tenancy.lost_nodes import list_from_workspaces
+from personas.tenancy.lost_nodes import list_from_workspaces, list_unreachable_workspaces
 from prompts.builds.queue import send_pending_builds
 from prompts.builds.services import rebuild_agents
 from prompts.builds.sweep import (
@@ -135,8 +135,9 @@ def maintain_partitions_job() -> None:
 @shared_task
 def record_hourly_events_job() -> None:
     """Record events about keys that expire soon and bots that are outdated, in every workspace."""
-    workspace_ids = list(Workspace.objects.order_by("?").values_list("pk", flat=True))
-    run_for_each_workspace(workspace_ids, record_hourly_events)
+    unreachable = list_unreachable_workspaces()
+    workspace_ids = Workspace.objects.order_by("?").values_list("pk", flat=True)
+    run_for_each_workspace([one for one in workspace_ids if one not in unreachable], record_hourly_events)
 
 
 def record_hourly_events(workspace_id: int) -> None:

@@ -5,7 +5,7 @@ The result holds text, sizes, report, and digests of everything but the parts th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
 from prompts.assembly.sizes import measure_sections
 from prompts.assembly.tool_definitions import ToolDefinition
-from prompts.builds.tokens import count_tokens
+from prompts.builds.tokens import count_tokens_cached
 from prompts.inputs import CollectedInputs
 from prompts.proof.canonical import canonical_json
 from prompts.versions.segments import PackedPrompt, encode_json, pack_prompt
@@ -28,7 +28,6 @@ from prompts.versions.stored_inputs import PackedInputs, PartEncoder, encode_inp
 from prompts.versions.tool_definitions import count_definition_tokens, list_definitions_json
 
 ASSEMBLY_DIR = Path(__file__).parent.parent / "assembly"
-count_tokens_cached = lru_cache(maxsize=20_000)(count_tokens)
 
 
 class NotBuildable(Exception):

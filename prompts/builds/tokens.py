@@ -5,7 +5,16 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Any
 
+from core.shared_cache import SharedLRUCache
+
 TOKENIZER_PACKAGE, TOKENIZER_MODULE = "bpe_openai", "bpe_openai._bindings"
+
+# Counts of texts that a process keeps, because an edit changes few segments of a prompt. The cache also keeps
+# the texts, so its limit is the sum of their tokens, and not their number. A million tokens are about 5 MB.
+MAX_CACHED_TOKENS = 1_000_000
+# What an entry takes beside its text, in tokens.
+ENTRY_SIZE = 50
+COUNTS: SharedLRUCache[str, int] = SharedLRUCache(MAX_CACHED_TOKENS, lambda count: count + ENTRY_SIZE)
 
 
 @cache
@@ -26,6 +35,15 @@ def _load_tokenizer() -> Any:
 def count_tokens(text: str) -> int:
     """Count the tokens of a text. Models with another tokenizer differ by a few per cent."""
     return int(_load_tokenizer().count(replace_lone_surrogates(text)))
+
+
+def count_tokens_cached(text: str) -> int:
+    count = COUNTS.find(text)
+    if count is None:
+        count = count_tokens(text)
+        if count + ENTRY_SIZE <= MAX_CACHED_TOKENS:
+            COUNTS.store(text, count)
+    return count
 
 
 def replace_lone_surrogates(text: str) -> str:

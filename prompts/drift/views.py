@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 from core.db.replica import has_recent_write, read_from_replica
 from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.drift.details import LineChanges, parse_report_details
 from prompts.drift.loaded_diff import build_loaded_diff
 from prompts.drift.selectors import choose_label, compare_loaded_version, get_label_version, list_bots

@@ -16,7 +16,8 @@ from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.sizes import get_plain_texts, get_texts_by_section
-from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached, count_tool_tokens
+from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
+from prompts.builds.tokens import count_tokens_cached
 from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.versions.diff import count_common_prefix

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from personas.models import Workspace
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.models import PromptVersion, ReleaseItem
 from prompts.versions.diff import DiffBudget, VersionDiff, compare_segments
 from prompts.versions.segments import list_content_digests, list_hashed_values, unpack_segments

@@ -18,7 +18,7 @@ from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import fill_segments
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.call_contents.selectors import get_call_values
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoSuchLabelAtTime
 from prompts.models import PromptVersion

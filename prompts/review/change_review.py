@@ -10,7 +10,7 @@ from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
 from personas.ui.display_names import get_display_name
 from personas.ui.navigation import build_url_format
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
 from prompts.versions.diff import CachePrefix, SectionDiff, SectionState

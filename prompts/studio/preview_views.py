@@ -14,7 +14,8 @@ from personas.models import LAYOUTS
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.assembly.sizes import measure_sections
-from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached, count_tool_tokens
+from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
+from prompts.builds.tokens import count_tokens_cached
 from prompts.inputs import DraftRecord
 from prompts.preview.services import PromptPreview
 from prompts.studio.forms import StudioFields

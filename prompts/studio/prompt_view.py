@@ -11,7 +11,8 @@ from personas.models import Record
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
 from prompts.assembly.sizes import get_texts_by_section
-from prompts.builds.compiler import BuildResult, build_prompt_report, count_tokens_cached
+from prompts.builds.compiler import BuildResult, build_prompt_report
+from prompts.builds.tokens import count_tokens_cached
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.preview.impact import count_tokens_from
 from prompts.preview.services import PromptPreview

@@ -21,7 +21,7 @@ from personas.api.schema import (
     object_schema,
 )
 from personas.api.views import endpoint
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.versions.api import (
     can_read_text,
     get_version_by_digest,

@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 from core.text.diff import DiffLine, DiffSpan
 from personas.tenancy.middleware import WorkspaceRequest
 from prompts.assembly.segments import Segment
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
 from prompts.provenance.origins import describe_origins

@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from personas.models import Workspace
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import Origin, Segment
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.hashed_rows import build_version_row
 from prompts.models import PromptVersion
 from prompts.provenance.causes import describe_causes, list_cause_revisions

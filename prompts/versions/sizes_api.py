@@ -16,7 +16,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from prompts.api_lookup import check_number_bounds, get_visible_prompt, list_prompt_versions
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.versions.api import (
     COMMON_OPTIONS,
     NO_TEXT_NOTE,

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from personas.models import Agent, ReleasePolicy
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.builds.compiler import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached
 from prompts.labels import action_views
 from prompts.labels.forms import LabelForm, RollBackForm
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, PromptVersion

@@ -24,6 +24,7 @@ def lost_worker(number: int) -> Iterator[str]:
 
 def run_scheduled_jobs() -> dict[str, str]:
     """Run every job of the schedule in this process, and return the errors of those that fail."""
+    celery_app.loader.import_default_modules()
     failed = {}
     for entry in JOB_SCHEDULE.values():
         try:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prompts.builds.tokens import count_tokens
+from prompts.builds import tokens
+from prompts.builds.tokens import COUNTS, ENTRY_SIZE, MAX_CACHED_TOKENS, count_tokens, count_tokens_cached
 
 ROOT = Path(__file__).resolve().parents[3]
 # As `bpe_openai.get_encoding("o200k_base").encode_ordinary` counts them.
@@ -32,3 +33,37 @@ def test_counting_loads_only_the_extension_module():
         "import sys, prompts.builds.tokens as t; t.count_tokens('a'); sys.exit('bpe_openai' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, timeout=60).returncode == 0
+
+
+@pytest.fixture
+def counts():
+    COUNTS.clear()
+    yield COUNTS
+    COUNTS.clear()
+
+
+def test_a_text_is_counted_once(counts, monkeypatch):
+    assert count_tokens_cached("Be brave.") == 3
+    monkeypatch.setattr(tokens, "count_tokens", lambda text: pytest.fail("It was counted again."))
+    assert count_tokens_cached("Be brave.") == 3
+
+
+def test_long_texts_do_not_fill_the_memory(counts):
+    """A limit on the number of texts would keep all of these."""
+    for number in range(40):
+        count_tokens_cached(f"{number} " + "word " * 50_000)
+    kept = sum(len(text) for text in counts)
+    assert counts.currsize <= MAX_CACHED_TOKENS
+    assert 4_000_000 < kept < 6_000_000
+
+
+def test_short_texts_do_not_fill_the_memory_either(counts):
+    for number in range(MAX_CACHED_TOKENS // ENTRY_SIZE + 100):
+        counts.store(f"text {number}", 1)
+    assert len(counts) < MAX_CACHED_TOKENS // ENTRY_SIZE
+
+
+def test_a_text_that_is_larger_than_the_cache_is_counted(counts, monkeypatch):
+    monkeypatch.setattr(tokens, "MAX_CACHED_TOKENS", ENTRY_SIZE)
+    assert count_tokens_cached("Be brave.") == 3
+    assert not counts
