@@ -214,6 +214,7 @@ VERB_LABELS = {
     "confirmed removal": _("confirmed removal"),
     "ended hold": _("ended hold"),
     "requested": _("requested"),
+    "requested again": _("requested again"),
     "review requested": _("requested a review"),
     "commented": _("commented"),
     "changes requested": _("requested changes"),

@@ -125,6 +125,7 @@ OPERATION_DESCRIPTIONS = {
     "getRelease": "With the prompts that it contains.",
     "listReleaseComments": "Oldest first.",
     "createReleaseComment": "Participants are notified.",
+    "requestReleaseAgain": "With the latest versions. An approval of others no longer counts.",
     "requestReleaseReview": "The members are notified.",
     "requestReleaseChanges": "An approved release waits for approval again.",
     "approveRelease": "Not by the member who requested it.",

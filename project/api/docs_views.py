@@ -81,7 +81,7 @@ PROBLEM_ADVICE = {
     "no_version_at_time": _("There was no version at that time, or the label did not point to one."),
     "nothing_to_release": _("The label already points to this version."),
     "release_closed": _("The release has already been decided."),
-    "release_voided": _("Something changed after it was requested. Request a new release."),
+    "release_voided": _("Something changed after it was requested. Request the release again."),
     "expired": _("The row is older than the ledger's retention period and was deleted."),
     "unknown_version": _("The version belongs to another prompt."),
     "unknown_ledger_entry": _("The ledger has no such row."),

@@ -21,6 +21,7 @@ from prompts.releases.services import (
     approve_release,
     override_release,
     reject_release,
+    request_again,
     request_review,
     run_release,
     withdraw_release,
@@ -32,7 +33,10 @@ EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 @require_permission(APPROVE)
 @require_POST
 def approve_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
-    return run_release_action(request, number, lambda release: approve_release(release, by=request.actor))
+    seen = request.POST.get("seen", "")
+    return run_release_action(
+        request, number, lambda release: approve_release(release, by=request.actor, seen=seen)
+    )
 
 
 @require_permission(EDIT)
@@ -109,6 +113,20 @@ def request_review_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return redirect("releases:detail", request.workspace.slug, number)
 
 
+@require_permission(EDIT)
+@require_POST
+def request_again_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    """Request the release again with the latest versions of its prompts."""
+    release = get_release_or_404(request, number)
+    try:
+        request_again(release, by=request.actor)
+    except DomainError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, _("Requested again with the latest versions."))
+    return redirect("releases:detail", request.workspace.slug, number)
+
+
 def run_action_with_reason(
     request: WorkspaceRequest, number: int, action: Callable[..., Release]
 ) -> HttpResponse:
@@ -148,5 +166,6 @@ urlpatterns: list[URLPattern] = [
     path("<int:number>/comment/", comment_view, name="comment"),
     path("<int:number>/request-changes/", request_changes_view, name="request-changes"),
     path("<int:number>/request-review/", request_review_view, name="request-review"),
+    path("<int:number>/request-again/", request_again_view, name="request-again"),
     path("<int:number>/override/", override_release_view, name="override"),
 ]

@@ -63,6 +63,7 @@ from prompts.releases.services import (
     approve_release,
     override_release,
     reject_release,
+    request_again,
     request_release,
     request_review,
     run_release,
@@ -332,7 +333,11 @@ def release_item_json(item: ReleaseItem, *, is_outdated: bool) -> dict[str, Any]
 
 
 # Where the id of the operation is not the action and "Release".
-OPERATION_IDS = {"requestReview": "requestReleaseReview", "requestChanges": "requestReleaseChanges"}
+OPERATION_IDS = {
+    "requestAgain": "requestReleaseAgain",
+    "requestReview": "requestReleaseReview",
+    "requestChanges": "requestReleaseChanges",
+}
 
 
 def build_action_endpoint(
@@ -406,6 +411,9 @@ urlpatterns: list[URLPattern] = [
         APPROVE,
         make_reason_handler(request_changes),
         CHANGES_SCHEMA,
+    ),
+    build_action_endpoint(
+        "requestAgain", "Request a release again", EDIT, make_decision_handler(request_again)
     ),
     build_action_endpoint("approve", "Approve a release", APPROVE, make_decision_handler(approve_release)),
     build_action_endpoint(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 
@@ -73,6 +74,11 @@ def get_release_mark(release: Release) -> str:
 
 def format_release_mark(release: Release, last_event: int, newest_version: int) -> str:
     return f"{release.status}.{last_event}.{newest_version}"
+
+
+def hash_release_items(items: Sequence[ReleaseItem]) -> str:
+    """Hash the exact versions of a release. Who approves it sends the hash of the versions on the page."""
+    return sha256(repr(sorted((item.prompt_id, item.digest) for item in items)).encode()).hexdigest()
 
 
 def list_releases(workspace: Workspace | int) -> QuerySet[Release]:

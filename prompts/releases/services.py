@@ -35,10 +35,12 @@ from prompts.models import (
     ReleaseStatus,
 )
 from prompts.releases.authors import list_authored_items
+from prompts.releases.selectors import hash_release_items
 
 # Types of events by the action in the audit log.
 RELEASE_EVENTS = {
     "requested": "release.requested",
+    "requested again": "release.requested",
     "review requested": "release.review_requested",
     "commented": "release.commented",
     "changes requested": "release.changes_requested",
@@ -79,6 +81,51 @@ def request_review(release: Release, reviewers: Sequence[Membership], *, by: Act
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     add_reviewers(release, reviewers, by=by)
     return release
+
+
+@transaction.atomic
+def request_again(release: Release, *, by: Actor) -> Release:
+    """Request an open or voided release again, with the latest versions of its prompts.
+
+    If versions are replaced, an approval does not count any more, because it is for exact versions. Then who
+    requests it again is the requester, and cannot approve it. Timeline, comments and reviewers stay, and the
+    reviewers are notified again.
+    """
+    release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED, ReleaseStatus.VOIDED)
+    check_label_protection(release.workspace_id, [release.label], by=by)
+    replaced = replace_outdated_items(release)
+    if not replaced and release.status == ReleaseStatus.APPROVED:
+        raise NothingToRelease(_("This release is approved, and its versions are the latest."))
+    if replaced or release.status == ReleaseStatus.VOIDED:
+        release.status, release.reason = ReleaseStatus.REQUESTED, ""
+        release.decided_at, release.decided_by, release.decided_label = None, None, ""
+        release.requested_by, release.requested_label = by.user, by.label
+        release.save()
+    log_release_event(release, "requested again", by=by, audit={"replaced": replaced})
+    reviewers = ReleaseReviewer.objects.in_workspace(release.workspace_id).filter(release=release)
+    members = Membership.objects.in_workspace(release.workspace_id).filter(user__in=reviewers.values("user"))
+    ids = sorted(members.exclude(user=by.user).values_list("pk", flat=True))
+    if ids:
+        log_release_event(release, "review requested", by=by, extra={"member_ids": ids})
+    return release
+
+
+def replace_outdated_items(release: Release) -> list[str]:
+    """Let the items of a release point to the latest versions. Return what was replaced: “prompt: 3 → 5”."""
+    items = {item.prompt_id: item for item in load_release_items(release)}
+    labels = PromptLabel.objects.in_workspace(release.workspace_id).filter(
+        name=release.label, prompt__in=list(items)
+    )
+    current = {row.prompt_id: row.version for row in labels.select_related("version")}
+    replaced = []
+    for prompt in lock_prompts(release.workspace_id, list(items)):
+        item, latest = items[prompt.pk], prompt.latest
+        if latest is None or latest.digest == item.digest:
+            continue
+        replaced.append(f"{item.prompt}: {item.version.number} → {latest.number}")
+        item.version, item.digest, item.before = latest, latest.digest, current.get(prompt.pk)
+        item.save()
+    return replaced
 
 
 def add_reviewers(release: Release, reviewers: Sequence[Membership], *, by: Actor) -> None:
@@ -152,12 +199,15 @@ def open_release(
 
 
 @transaction.atomic
-def approve_release(release: Release, *, by: Actor) -> Release:
+def approve_release(release: Release, *, by: Actor, seen: str = "") -> Release:
     """Approve a release. The user who requested it and the authors of its changes cannot approve it.
 
-    If a prompt has been rebuilt with another digest, the release is voided instead.
+    If a prompt has been rebuilt with another digest, the release is voided instead. `seen` is the hash of
+    the versions that the reviewer has seen: raise NotAllowed if they were replaced since.
     """
     release = lock_release(release, ReleaseStatus.REQUESTED)
+    if seen and seen != hash_release_items(load_release_items(release)):
+        raise NotAllowed(_("The versions were replaced after you opened the page. Review them again."))
     if by.user is None or by.user == release.requested_by:
         raise NotAllowed(_("Another member must approve your request."))
     if void_if_changed(release, by=by):
@@ -273,8 +323,8 @@ def void_if_changed(release: Release, *, by: Actor) -> bool:
     ]
     if not changed:
         return False
-    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    release.reason = f"Changed since it was asked for: {', '.join(changed[:3])}{more}. Ask again."[:500]
+    names = format_short_list(changed)
+    release.reason = f"Changed after the request: {names}. Request the release again."[:500]
     save_decision(release, ReleaseStatus.VOIDED, by=by)
     log_release_event(release, "voided", by=by)
     return True
@@ -339,11 +389,17 @@ def get_next_release_number(workspace: Workspace) -> int:
 
 
 def log_release_event(
-    release: Release, action: str, *, by: Actor, extra: Mapping[str, Any] | None = None
+    release: Release,
+    action: str,
+    *,
+    by: Actor,
+    extra: Mapping[str, Any] | None = None,
+    audit: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the audit event and the event of an action. `extra` are further ids for both."""
     extra = extra or {}
     after = {"label": release.label, "message": release.message, "reason": release.reason, **extra}
+    after |= audit or {}
     write_audit_event(release.workspace_id, action, "release", release.pk, str(release), by=by, after=after)
     data = {"release_id": release.pk, "number": release.number, "label": release.label}
     data |= extra or {"is_override": release.is_override}

@@ -9,7 +9,6 @@ from django.core.paginator import Paginator
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -35,6 +34,7 @@ from prompts.releases.selectors import (
     ReleaseTimelineEntry,
     format_release_mark,
     get_release_mark,
+    hash_release_items,
     list_outdated_items,
     list_possible_reviewers,
     list_releasable_prompts,
@@ -161,33 +161,42 @@ def list_agent_options(rows: Any) -> list[tuple[str, str]]:
 def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
     release = get_release_or_404(request, number)
     items = list_release_items(release)
-    changes = group_release_changes(request.workspace, items)
     context = {
         "items": items,
-        "review": build_release_review(request.workspace, changes),
-        "changes": changes,
         "reviewed": list_reviewed_agents(items),
         "reject_form": ReasonForm(auto_id="reject_%s"),
         "override_form": ReasonForm(auto_id="override_%s"),
         "changes_form": CommentForm(auto_id="changes_%s"),
         "comment_form": CommentForm(auto_id="comment_%s"),
-        "is_split": get_query_param(request, "view") == "split",
+        **get_review_context(request, items),
     }
     return render(
         request, "prompts/releases/detail.html", context | get_live_context(request, release, items)
     )
 
 
+def get_review_context(request: WorkspaceRequest, items: Sequence[ReleaseItem]) -> dict[str, Any]:
+    """Return what the comparison of the versions shows."""
+    changes = group_release_changes(request.workspace, items)
+    return {
+        "review": build_release_review(request.workspace, changes),
+        "changes": changes,
+        "is_split": get_query_param(request, "view") == "split",
+    }
+
+
 def live_release(request: WorkspaceRequest, number: int) -> HttpResponse:
     """Return the parts of the page that change with the release, or 204 if none has changed.
 
-    Forms with typed text are not among them.
+    The comparison is among them only if the versions were replaced. Forms with typed text are not.
     """
     release = get_release_or_404(request, number)
     if request.GET.get("seen") == get_release_mark(release):
         return HttpResponse(status=204)
     items = list_release_items(release)
     context = {"is_live": True, "reviewed": list_reviewed_agents(items), "items": items}
+    if request.GET.get("items") != hash_release_items(items):
+        context |= get_review_context(request, items)
     return render(request, "prompts/releases/_live.html", context | get_live_context(request, release, items))
 
 
@@ -207,11 +216,11 @@ def get_live_context(
             timeline[-1].event.pk if timeline else 0,
             max((item.prompt.latest_id or 0 for item in items), default=0),
         ),
+        "items_hash": hash_release_items(items),
         "timeline": timeline,
         "change_request": find_change_request(timeline),
         "reviewers": [(reviewer, find_review(timeline, reviewer.user_id)) for reviewer in reviewers],
         "reviewers_form": ReviewersForm(members=others) if others else None,
-        "again_url": build_again_url(request, release, items),
         "token_field": REVIEWED_FIELD,
         "tokens": build_release_tokens(request, release, items),
         **get_release_context(request, release, items),
@@ -232,13 +241,6 @@ def find_review(timeline: Sequence[ReleaseTimelineEntry], user_id: int) -> str:
         if entry.event.actor_id == user_id and entry.event.verb in DECISION_VERBS
     ]
     return verbs[-1] if verbs else ""
-
-
-def build_again_url(request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]) -> str:
-    """Return the address of the form that requests the same prompts again, with the same message."""
-    ids = ",".join(str(item.prompt_id) for item in items[:MAX_CHOICES])
-    query = urlencode({"prompts": ids, "message": release.message})
-    return f"{reverse('releases:new', args=[request.workspace.slug])}?{query}"
 
 
 def build_release_tokens(

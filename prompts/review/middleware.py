@@ -44,6 +44,7 @@ EXEMPT_VIEWS = {
     "studio:discard": "deletes a draft",
     "fleet:dismiss": "hides the first steps",
     "releases:new": "requests a release",
+    "releases:request-again": "requests the latest versions of a release; publishing them is another action",
     "releases:approve": "approves a release, which is published by another action",
     "releases:reject": "rejects a release",
     "releases:withdraw": "withdraws a release",

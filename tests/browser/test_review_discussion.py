@@ -3,14 +3,15 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from personas.models import Membership, User, Workspace
+from personas.models import Membership, Soul, User, Workspace
 from personas.notifications.services import create_all_notifications
+from personas.records.services import edit_record
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, PromptLabel
 from tests.browser.page_checks import axe_violations
 from tests.browser.users import Visit
-from tests.factories import join, make_agent, make_channel, make_soul, make_user
+from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
 
 # The bell asks every five seconds.
 BELL_MS = 9_000
@@ -24,8 +25,12 @@ def ada(workspace: Workspace) -> User:
 
 
 @pytest.fixture
-def prompt(workspace: Workspace) -> AgentPrompt:
-    soul = make_soul(workspace, text="Be brave.")
+def soul(workspace: Workspace) -> Soul:
+    return make_soul(workspace, text="Be brave.")
+
+
+@pytest.fixture
+def prompt(workspace: Workspace, soul: Soul) -> AgentPrompt:
     values = {"soul": soul, "channels": [make_channel(workspace, "deck")], "release_policy": "reviewed"}
     agent = make_agent(workspace, "careful", **values)
     rebuild_agents(workspace, [agent.pk])
@@ -39,8 +44,9 @@ def bell_shows(page: Page, count: int) -> None:
 
 
 def test_a_review_is_requested_discussed_and_approved_in_two_browsers(
-    bobs: Visit, logged_in_page, ada: User, workspace: Workspace, prompt: AgentPrompt
+    bobs: Visit, logged_in_page, ada: User, soul: Soul, prompt: AgentPrompt
 ):
+    workspace = prompt.workspace
     adas = Visit(logged_in_page(ada), workspace.slug)
     adas.go("agents/")
     expect(adas.page.locator("#dr-bell .dr-bell-count")).to_be_hidden()
@@ -73,12 +79,24 @@ def test_a_review_is_requested_discussed_and_approved_in_two_browsers(
     bell_shows(bobs.page, 2)
     assert axe_violations(bobs.page) == []
 
+    # Bob changes the soul as requested. Both pages show that the release is out of date, and it survives.
+    soul.refresh_from_db()
+    edit_record(soul, {"text": "Be gentle."}, expected=soul.revision, by=BY)
+    rebuild_agents(workspace, soul.agent_ids())
+    expect(adas.page.locator("#release-notes")).to_contain_text("Out of date")
+    expect(bobs.page.locator("#release-notes")).to_contain_text("Out of date")
+    bobs.press("Request again with the latest versions")
+    bell_shows(adas.page, 1)
+    expect(adas.page.locator("#release-facts")).to_contain_text("Requested again")
+
+    # Her page compares the new versions now, without a reload.
+    expect(adas.page.locator("#release-review")).to_contain_text("Be gentle.")
     adas.press("Approve")
     expect(bobs.page.locator("#release-status")).to_contain_text("Approved")
     bobs.press("Release 1 prompt to production")
     expect(adas.page.locator("#release-status")).to_contain_text("Released")
     labels = PromptLabel.objects.in_workspace(workspace).filter(name="production", prompt=prompt)
-    assert labels.get().version_id == prompt.latest_id
+    assert labels.get().version.number == 2
     assert Membership.objects.in_workspace(workspace).get(user=ada).unread_count == 0
 
 

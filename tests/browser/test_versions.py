@@ -82,7 +82,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     alices.go("releases/2/")
     alices.sees("of these prompts changed after this request")
     alices.press("Approve")
-    alices.sees("Changed since it was asked for")
+    alices.sees("Changed after the request")
     assert in_production("careful") == [2, 2]
 
 

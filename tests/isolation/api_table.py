@@ -338,6 +338,7 @@ PROMPTS: dict[str, Row] = {
     "POST releases-reject": Row(RELEASE, body=constant({"reason": "No."})),
     "GET releases-comments": Row(RELEASE),
     "POST releases-comments": Row(RELEASE, body=constant({"text": "Why?"})),
+    "POST releases-requestAgain": Row(RELEASE),
     "POST releases-requestReview": Row(RELEASE, body=reviewer_body),
     "POST releases-requestChanges": Row(RELEASE, body=constant({"reason": "Softer."}), others=ASKED),
     "POST releases-withdraw": Row(RELEASE),

@@ -79,6 +79,7 @@ PROMPTS: dict[str, Page] = {
     "releases:request-changes": action(
         APPROVE, objects=RELEASE, body=lambda s, h: {"text": "Softer."}, changes=False
     ),
+    "releases:request-again": action(objects=RELEASE),
     "releases:request-review": action(
         objects=RELEASE, body=lambda s, h: {"reviewers": [s.row(h, "reviewers").pk]}
     ),

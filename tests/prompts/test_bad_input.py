@@ -182,7 +182,7 @@ def test_an_approval_after_a_change_moves_no_label_and_says_what_changed(
     moves = list(LabelMove.unscoped.values())
     voided = approve_release(release, by=Actor.person(bob))
     assert voided.status == ReleaseStatus.VOIDED
-    assert "Changed since it was asked for: Careful" in voided.reason
+    assert "Changed after the request: Careful" in voided.reason
     assert list(LabelMove.unscoped.values()) == moves
 
 

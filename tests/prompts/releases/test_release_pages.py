@@ -204,10 +204,10 @@ def test_an_editor_may_not_approve_reject_or_override(as_bob, requested):
 def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested, soul):
     reword(soul, "Be wise.")
     assert "changed after this request" in page(as_alice, "releases/1/")
-    assert "Changed since it was asked for" in submit_action(as_alice, 1, "approve")
+    assert "Changed after the request" in submit_action(as_alice, 1, "approve")
     html = page(as_alice, "releases/1/")
     assert "Out of date" in html
-    assert "Changed since it was asked for: Careful · Deck, Careful · Bridge. Ask again." in html
+    assert "Changed after the request: Careful · Deck, Careful · Bridge. Request the release again." in html
     assert Release.unscoped.get().status == ReleaseStatus.VOIDED
     assert in_production() == []
 
