@@ -39,7 +39,7 @@ PARAMETER_EXAMPLES: dict[str, Any] = {
     "waiver": 2,
 }
 # Nouns that differ from the plural in the path without its ending.
-NOUNS = {"ledger": "ledger entry", "prompts": "channel"}
+NOUNS = {"ledger": "ledger entry"}
 DESCRIPTIONS = {"position": "The position of the step in the task, from 0.", "path": "The path of the file."}
 
 

@@ -231,7 +231,7 @@ def label_move_json(row: LabelMove) -> dict[str, Any]:
     }
 
 
-PROMPT_LABELS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/labels"
+PROMPT_LABELS_PATH = "agents/<slug:agent>/channels/<slug:channel>/labels"
 READ_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "labels"}
 EDIT_OPTIONS: dict[str, Any] = {
     "permission": Permission.EDIT,

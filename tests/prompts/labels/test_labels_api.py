@@ -26,7 +26,7 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-LABELS = "agents/pilot/prompts/deck/labels"
+LABELS = "agents/pilot/channels/deck/labels"
 
 
 @pytest.fixture
