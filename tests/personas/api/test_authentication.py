@@ -111,6 +111,12 @@ def test_errors_of_the_framework_are_problems_too(admin: Api, method: str, path:
     assert answer.json()["request_id"] == answer["X-Request-ID"]
 
 
+@pytest.mark.parametrize("path", ["//api/v1/agents", "/.well-known/openid-configuration", "/api/v1", "*"])
+def test_paths_that_only_programs_request_are_problems_too(client: Client, path: str) -> None:
+    answer = client.generic("OPTIONS" if path == "*" else "GET", "/", PATH_INFO=path)
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
+
+
 def test_a_405_says_what_is_allowed(admin: Api) -> None:
     assert admin.call("DELETE", "souls")["Allow"] == "GET, POST, HEAD"
 

@@ -59,6 +59,13 @@ def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -
     assert good(admin.get(f"{at}/moves?limit=1"))["items"][0]["version"] is None
 
 
+def test_a_name_that_is_too_long_is_named_as_a_parameter(admin: Api, grown: Deck) -> None:
+    path = f"{LABELS}/{'x' * 41}"
+    answer = admin.call("PUT", path, {"version": 1}, If_None_Match="*")
+    [error] = answer.json()["errors"]
+    assert (answer.status_code, error["parameter"], "pointer" in error) == (422, "label", False)
+
+
 def test_a_label_is_created_once(admin: Api, grown: Deck) -> None:
     path, body = f"{LABELS}/canary", {"version": 1}
     assert admin.call("PUT", path, body).status_code == 428
