@@ -27,7 +27,7 @@ def build_product_workloads(
     agent, soul = "/api/v1/agents/pilot-@who@", "/api/v1/souls/soul-@who@"
     path_and_query = f"/api/v1/agents/{fetched_agent}/channels/web/prompt?label=production"
     edit = build_write_request("PATCH", soul, stage["admin"], {"text": EDIT + stage["soul"]})
-    label = f"{agent}/prompts/web/labels/canary"
+    label = f"{agent}/channels/web/labels/canary"
     moves = [build_write_request("PUT", label, stage["admin"], {"version": number}) for number in (1, 2)]
     return [
         Workload("bare view", baseline, [[build_request("GET", "/bare", stage["bot"])]]),

@@ -1,8 +1,9 @@
-"""A least-recently-used cache that the threads of a process share."""
+"""A least-recently-used cache that the threads of a process share, and loads that they share."""
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
 from threading import Lock
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
@@ -36,3 +37,43 @@ class SharedLRUCache(LRUCache[K, V]):
     def clear(self) -> None:
         with self._lock:
             super().clear()
+
+
+# How long a thread waits for the load of another one before it loads the value itself.
+MAX_WAIT_SECONDS = 5
+
+
+class SingleFlight(Generic[K, V]):
+    """Request coalescing: of the threads that load the same value at once, one loads it and the others wait.
+
+    The value was perhaps read before a waiting thread asked for it, so it can be as old as a cached one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._flights: dict[K, Future[V]] = {}
+
+    def load(self, key: K, load: Callable[[], V]) -> tuple[V, bool]:
+        """Return the value, and whether another thread loaded it.
+
+        If the load of the other thread fails or takes too long, this thread loads the value itself: an error
+        can depend on the thread, such as a lost connection.
+        """
+        with self._lock:
+            flight = self._flights.get(key)
+            if flight is None:
+                own = self._flights[key] = Future()
+        if flight is not None:
+            try:
+                return flight.result(MAX_WAIT_SECONDS), True
+            except (CancelledError, TimeoutError):
+                return load(), False
+        try:
+            value = load()
+            own.set_result(value)
+            return value, False
+        finally:
+            # Has no effect after a result. Otherwise the waiting threads get CancelledError.
+            own.cancel()
+            with self._lock:
+                del self._flights[key]

@@ -16,17 +16,22 @@ from personas.api.exception_handler import (
 from personas.api.problems import Problem
 from personas.api.views import problem_response
 
-API_PREFIX = "/api/"
+# Paths that only programs request, `//api/v1/…` and `OPTIONS *` included.
+API_PREFIXES = ("api/", ".well-known/", "*")
+
+
+def is_for_programs(request: HttpRequest) -> bool:
+    return request.path_info.lstrip("/").startswith(API_PREFIXES)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if request.path_info.startswith(API_PREFIX):
+    if is_for_programs(request):
         return problem_response(Problem(400, "bad_request", "The request cannot be read."), request)
     return defaults.bad_request(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if request.path_info.startswith(API_PREFIX):
+    if is_for_programs(request):
         return problem_response(NOT_FOUND_PROBLEM, request)
     return defaults.page_not_found(request, exception)
 
@@ -36,7 +41,7 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
     error = sys.exception()
     problem = exception_to_problem(error) if error is not None else SERVER_ERROR_PROBLEM
     problem = problem if problem.status == 503 else SERVER_ERROR_PROBLEM
-    if request.path_info.startswith(API_PREFIX):
+    if is_for_programs(request):
         return problem_response(problem, request)
     if problem.status == 503:
         # Rendered without the request: context processors would query the database, which is not available.

@@ -1,9 +1,11 @@
 """Idempotency keys: a retried request is not executed again but gets the stored response of the first."""
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
+from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -19,9 +21,11 @@ IDEMPOTENCY_RETENTION = timedelta(hours=24)
 
 
 def run_idempotent(
-    workspace: Workspace, route: str, name: str, body: bytes, run: Callable[[], ApiResponse]
+    workspace: Workspace, route: str, name: str, content: Any, run: Callable[[], ApiResponse]
 ) -> ApiResponse:
     """Run the operation, or return the stored response of an earlier request with the same idempotency key.
+
+    `content` is what must be the same in a retry: the parsed body and the query parameters.
 
     The response is stored in the same transaction as the operation's changes. Failed requests are not stored,
     because they change nothing and can be executed again.
@@ -29,7 +33,7 @@ def run_idempotent(
     if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
         error = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
         raise ProblemError(Problem(400, "bad_request", error.detail, [error]))
-    digest = sha256(body).hexdigest()
+    digest = compute_content_digest(content)
     with transaction.atomic():
         lock_idempotency_key(workspace, route, name)
         stored = find_stored_response(workspace, route, name)
@@ -39,6 +43,11 @@ def run_idempotent(
         if response.status < 500:
             store_response(workspace, route, name, digest, response)
         return response
+
+
+def compute_content_digest(content: Any) -> str:
+    """Return a digest that does not depend on the order of the keys, whitespace or escapes of the JSON."""
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:

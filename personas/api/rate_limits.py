@@ -25,12 +25,19 @@ class RateLimitStatus(NamedTuple):
     remaining: int
     # Seconds until a request is allowed again; 0 if this request was allowed.
     retry_after: float
+    # Seconds until the bucket has another token.
+    next_token: float
 
     def headers(self) -> dict[str, str]:
+        """Return the headers of the response. `t` is when more requests are possible, as Retry-After is.
+
+        A client that has none left and obeys `t` must not wait until the bucket is full.
+        """
         refill = math.ceil((self.quota - self.remaining) * WINDOW_SECONDS / self.quota)
+        seconds = refill if self.remaining else max(1, math.ceil(self.next_token))
         return {
             "RateLimit-Policy": f'"{self.budget}";q={self.quota};w={WINDOW_SECONDS}',
-            "RateLimit": f'"{self.budget}";r={self.remaining};t={refill}',
+            "RateLimit": f'"{self.budget}";r={self.remaining};t={seconds}',
         }
 
 
@@ -56,7 +63,8 @@ class RateLimiter:
             self._levels[bucket] = level, now
             if len(self._levels) > MAX_BUCKETS:
                 self._levels.popitem(last=False)
-        return RateLimitStatus(budget, quota, int(level), 0 if is_allowed else (1 - level) / rate)
+        next_token = (int(level) + 1 - level) / rate
+        return RateLimitStatus(budget, quota, int(level), 0 if is_allowed else next_token, next_token)
 
     def clear(self) -> None:
         with self._lock:

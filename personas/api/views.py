@@ -137,9 +137,9 @@ class ApiView(APIView):
         # Include the API key in the scope of stored responses: another key might not be allowed to see them.
         scope = f"{call.caller.key.pk} {self.request.method} {call.path}"
         route = sha256(scope.encode()).hexdigest()
-        body = self.request.body
+        content = [call.body, sorted(self.request.GET.lists())]
         return run_idempotent(
-            call.workspace, route, name, body, lambda: operation.run(call, *kwargs.values())
+            call.workspace, route, name, content, lambda: operation.run(call, *kwargs.values())
         )
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:

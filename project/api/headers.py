@@ -13,7 +13,7 @@ COUNT = integer_schema(1)
 RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
     "X-Request-ID": ("The id of the request. The server's log and the audit log contain it.", TEXT, ""),
     "RateLimit": (
-        "The name of the budget, how many requests are left (`r`), and after how many seconds it is full.",
+        "The budget, requests left (`r`), seconds until it is full (`t`) or, if none are left, until one is.",
         TEXT,
         '"read";r=599;t=1',
     ),

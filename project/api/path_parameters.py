@@ -24,6 +24,7 @@ CONVERTER_SCHEMAS: dict[str, Schema] = {
     "path": {"type": "string", "minLength": 1, "maxLength": 1_000},
     "digest": digest_schema(),
 }
+NAME_SCHEMAS: dict[str, Schema] = {"label": slug_schema(maxLength=40)}
 ATTRIBUTES = frozenset({"slug", "name", "id", "digest", "number"})
 PARAMETER_EXAMPLES: dict[str, Any] = {
     "slug": "support",
@@ -39,7 +40,7 @@ PARAMETER_EXAMPLES: dict[str, Any] = {
     "waiver": 2,
 }
 # Nouns that differ from the plural in the path without its ending.
-NOUNS = {"ledger": "ledger entry", "prompts": "channel"}
+NOUNS = {"ledger": "ledger entry"}
 DESCRIPTIONS = {"position": "The position of the step in the task, from 0.", "path": "The path of the file."}
 
 
@@ -71,7 +72,7 @@ def build_path_parameter(kind: str, name: str, resource: str) -> tuple[str, dict
     noun = get_noun(resource)
     description = DESCRIPTIONS.get(name) or f"The {attribute} of the {noun}."
     parameter = {"name": name, "in": "path", "required": True, "description": description}
-    parameter |= {"schema": CONVERTER_SCHEMAS[kind]}
+    parameter |= {"schema": NAME_SCHEMAS.get(name, CONVERTER_SCHEMAS[kind])}
     example = PARAMETER_EXAMPLES.get(name)
     parameter |= {"example": example} if example is not None else {}
     if name in DESCRIPTIONS:

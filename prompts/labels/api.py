@@ -7,6 +7,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag, check_put_precondition
+from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
@@ -15,7 +16,7 @@ from personas.api.pagination import (
     page_response,
     paginate_rows,
 )
-from personas.api.problems import Problem, ProblemError
+from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
@@ -29,10 +30,18 @@ from personas.api.schema import (
     page_schema,
 )
 from personas.api.views import endpoint
+from personas.errors import InvalidInput
 from personas.roles import Permission
 from prompts.api_lookup import can_see_label, check_label_scope, get_named_version, get_visible_prompt
 from prompts.errors import LabelConflict, NotAllowed
-from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
+from prompts.labels.services import (
+    move_label,
+    protect_label,
+    remove_label,
+    roll_back,
+    unpin_production,
+    validate_label_name,
+)
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
 from prompts.releases.selectors import list_label_usage
 from prompts.versions.selectors import find_prompt_label, get_prompt_labels, list_heavy_columns
@@ -103,12 +112,22 @@ def label_usage_json(label: Any) -> dict[str, Any]:
 
 def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
     """Protect or unprotect a label. Only owners may move a protected label."""
+    require_label_parameter(label)
     rule: LabelRule = protect_label(call.workspace, label, call.body["is_protected"], by=call.actor)
     labels = PromptLabel.objects.in_workspace(call.workspace).filter(name=label)
     return json_response({"name": label, "prompts": labels.count(), "is_protected": rule.is_protected})
 
 
 # --- labels of a prompt --------------------------------------------------------------------------------
+
+
+def require_label_parameter(label: str) -> None:
+    """Raise 422 that names the parameter of the path, if it is not the name of a label."""
+    try:
+        validate_label_name(label)
+    except InvalidInput as error:
+        errors = [FieldError(message, parameter="label") for message in error.errors["label"]]
+        raise ProblemError(validation_problem(errors)) from None
 
 
 def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
@@ -130,6 +149,7 @@ def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) 
     check_label_scope(call, label)
     if label == PRODUCTION:
         raise NotAllowed("Production moves by builds, releases and roll-backs.")
+    require_label_parameter(label)
     version = get_named_version(prompt, call.body["version"], "/version")
     expected, note = get_expected_version_id(call, prompt, label), call.body.get("note", "")
     status = 201 if find_prompt_label(prompt, label) is None else 200
@@ -231,7 +251,7 @@ def label_move_json(row: LabelMove) -> dict[str, Any]:
     }
 
 
-PROMPT_LABELS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/labels"
+PROMPT_LABELS_PATH = "agents/<slug:agent>/channels/<slug:channel>/labels"
 READ_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "labels"}
 EDIT_OPTIONS: dict[str, Any] = {
     "permission": Permission.EDIT,

@@ -69,11 +69,12 @@ EVIDENCE_SCHEMA: Schema = any_object_schema(
 )
 REPLAY_PROBLEMS = {410: "erased", 409: "refused"}
 REPLAY_PARAMETERS: dict[str, Schema] = {
-    "agent": slug_schema(description="Needed."),
-    "channel": slug_schema(description="Needed."),
+    "agent": slug_schema(description="The slug of an agent."),
+    "channel": slug_schema(description="The slug of a channel."),
     "label": slug_schema(maxLength=40, default=PRODUCTION),
-    "at": datetime_schema(description="A moment that has passed; needed."),
+    "at": datetime_schema(description="A time in the past."),
 }
+REQUIRED_REPLAY_PARAMETERS = ("agent", "channel", "at")
 
 
 def replay_row_endpoint(call: ApiRequest, key: int) -> ApiResponse:
@@ -90,10 +91,9 @@ def time_evidence_endpoint(call: ApiRequest) -> ApiResponse:
 
 def get_requested_replay(call: ApiRequest) -> Replay:
     query = call.query
-    if missing := [name for name in REPLAY_PARAMETERS if name not in query]:
-        raise build_replay_error("This is needed.", missing[0])
     if query["at"] > timezone.now():
-        raise build_replay_error("Name a moment that has passed.", "at")
+        error = FieldError("It must be in the past.", parameter="at")
+        raise ProblemError(validation_problem([error]))
     check_label_scope(call, query["label"])
     prompt = get_visible_prompt(call, query["agent"], query["channel"])
     # Convert to UTC: ISO 8601 allows wider offsets than databases accept.
@@ -123,10 +123,6 @@ def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
         "moved_at": replay.move and datetime_json(replay.move.at),
     }
     return json_response(body)
-
-
-def build_replay_error(message: str, parameter: str) -> ProblemError:
-    return ProblemError(validation_problem([FieldError(message, parameter=parameter)]))
 
 
 COMMON_OPTIONS: dict[str, Any] = {
@@ -169,6 +165,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="replayPrompt",
             answer=REPLAY_SCHEMA,
             query=REPLAY_PARAMETERS,
+            required_params=REQUIRED_REPLAY_PARAMETERS,
             **COMMON_OPTIONS | {"refusals": {**REPLAY_PROBLEMS, 404: "not_found"}},
         ),
     ),
@@ -181,6 +178,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="getReplayEvidence",
             answer=EVIDENCE_SCHEMA,
             query=REPLAY_PARAMETERS,
+            required_params=REQUIRED_REPLAY_PARAMETERS,
             **COMMON_OPTIONS | {"refusals": {**REPLAY_PROBLEMS, 404: "not_found"}},
         ),
     ),

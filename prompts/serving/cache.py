@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import prompts.assembly.layouts  # noqa: F401
 from core.db.workspace_scope import workspace_scope
-from core.shared_cache import SharedLRUCache
+from core.shared_cache import SharedLRUCache, SingleFlight
 from personas.models import Content, ErasureCounter
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.slots import Slots
@@ -52,6 +52,10 @@ class ServingCache:
 
     resolutions: "SharedLRUCache[ResolutionKey, Resolution]" = field(default_factory=_new_resolution_cache)
     versions: "SharedLRUCache[int, CachedVersion]" = field(default_factory=_new_version_cache)
+    # At a cold start, many bots ask for the same prompt at once: one thread resolves and loads it.
+    resolving: "SingleFlight[ResolutionKey, Resolution]" = field(default_factory=SingleFlight)
+    # By version id and erasure counter.
+    loading: "SingleFlight[tuple[int, int], CachedVersion]" = field(default_factory=SingleFlight)
 
 
 PROCESS_CACHE = ServingCache()
@@ -138,9 +142,14 @@ def get_cached_version(
     version = cache.versions.find(version_id)
     if version is None or version.erasures != erasures:
         cache.versions.discard(version_id)
-        with workspace_scope(workspace_id):
-            version = load_cached_version(workspace_id, version_id, erasures)
-        cache.versions.store(version_id, version)
+
+        def load() -> CachedVersion:
+            with workspace_scope(workspace_id):
+                loaded = load_cached_version(workspace_id, version_id, erasures)
+            cache.versions.store(version_id, loaded)
+            return loaded
+
+        version, _ = cache.loading.load((version_id, erasures), load)
     return version
 
 

@@ -54,7 +54,7 @@ class NoVersion(PromptRefused):
     """The prompt exists, but its label points to no version yet, or pointed to none at the requested time."""
 
     code = "no_version"
-    default_message = "There is no version to hand out yet."
+    default_message = "There is no version to serve yet."
 
 
 class VersionErased(PromptRefused):

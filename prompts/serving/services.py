@@ -222,9 +222,7 @@ def _serve_with_retries(
     )
     rate_limit, is_charged = RateLimitOnce(check_rate_limit), False
     for _ in range(MAX_ATTEMPTS):
-        resolution = None if prompt_request.has_fixed_version else cache.resolutions.find(cache_key)
-        is_cached = resolution is not None
-        resolution = resolution or _check_and_resolve(client, prompt_request, rate_limit.charge)
+        resolution, is_cached = _find_or_resolve(client, prompt_request, cache_key, rate_limit, cache)
         rate_limit.charge(resolution.key_id, resolution.workspace_id)
         try:
             version = get_cached_version(
@@ -250,6 +248,25 @@ def _serve_with_retries(
             cache.resolutions.discard(cache_key)
     log.error("ledger_write_failed", reason="version, key or clock changed at each attempt")
     raise ServingUnavailable
+
+
+def _find_or_resolve(
+    client: Client,
+    prompt_request: PromptRequest,
+    cache_key: ResolutionKey,
+    rate_limit: RateLimitOnce,
+    cache: ServingCache,
+) -> tuple[Resolution, bool]:
+    """Return the resolution, and whether it is from the cache or from another thread, and may be outdated."""
+
+    def resolve() -> Resolution:
+        return _check_and_resolve(client, prompt_request, rate_limit.charge)
+
+    if prompt_request.has_fixed_version:
+        return resolve(), False
+    if (resolution := cache.resolutions.find(cache_key)) is not None:
+        return resolution, True
+    return cache.resolving.load(cache_key, resolve)
 
 
 def _check_and_resolve(

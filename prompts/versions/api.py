@@ -259,7 +259,7 @@ def get_version_by_digest(call: ApiRequest, key: str) -> PromptVersion:
     return version
 
 
-VERSIONS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/versions"
+VERSIONS_PATH = "agents/<slug:agent>/channels/<slug:channel>/versions"
 urlpatterns: list[URLPattern] = [
     endpoint(
         VERSIONS_PATH,

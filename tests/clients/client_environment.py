@@ -5,14 +5,22 @@ import sys
 import venv
 from pathlib import Path
 
+from tests.installs import install_once
 
-def build_environment(folder: Path, lock: Path | None = None) -> Path:
-    """Create an environment with the packages of a lock file, and return its Python."""
+
+def build_environment(folder: Path) -> Path:
+    """Create an empty environment, and return its Python."""
     venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    if lock:
-        install(python, "--require-hashes", "-r", str(lock))
-    return python
+    return folder / "bin" / "python"
+
+
+def get_locked_environment(name: str, lock: Path) -> Path:
+    """Return the Python of an environment with the packages of a lock file, which all tests share."""
+
+    def install_packages(folder: Path) -> None:
+        install(build_environment(folder / "environment"), "--require-hashes", "-r", str(lock))
+
+    return install_once(name, [lock], install_packages) / "environment" / "bin" / "python"
 
 
 def install(python: Path, *arguments: str) -> None:

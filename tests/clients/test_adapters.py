@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.client_environment import build_environment
+from tests.clients.client_environment import get_locked_environment
 from tests.clients.drivers import KEY
 from tests.clients.stub_server import (
     ReceivedRequest,
@@ -63,8 +63,8 @@ ANSWERS = {"/v1/chat/completions": CHAT, "/v1/responses": RESPONSES, "/v1/messag
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_environment(tmp_path_factory.mktemp("adapters"), ROOT / "requirements" / "adapters.txt")
+def python() -> Path:
+    return get_locked_environment("adapters", ROOT / "requirements" / "adapters.txt")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dramatis_client import __version__
-from tests.clients.client_environment import build_environment, install
+from tests.clients.client_environment import build_environment, get_locked_environment, install
 
 pytestmark = pytest.mark.hard
 ROOT = Path(__file__).parents[2]
@@ -59,10 +59,9 @@ WRONG_CALLS = {
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools() -> Path:
     """The folder of the programs that build and check packages."""
-    lock = ROOT / "requirements" / "adapters.txt"
-    return build_environment(tmp_path_factory.mktemp("tools"), lock).parent
+    return get_locked_environment("adapters", ROOT / "requirements" / "adapters.txt").parent
 
 
 @pytest.fixture(scope="module")

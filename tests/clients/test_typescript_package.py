@@ -53,8 +53,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def node_24(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return install_node_24(tmp_path_factory.mktemp("node"))
+def node_24() -> str:
+    return install_node_24()
 
 
 @pytest.fixture(scope="module")

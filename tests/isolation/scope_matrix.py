@@ -319,7 +319,7 @@ def build_request(stage: Stage, caller: Caller, endpoint: ApiEndpoint) -> tuple[
 
 
 def name_other_label(path: str, body: Any) -> tuple[str, Any]:
-    path = re.sub(r"(/prompts/[^/]+/labels/)[^/:]+", r"\1outside-label", path)
+    path = re.sub(r"(/channels/[^/]+/labels/)[^/:]+", r"\1outside-label", path)
     if isinstance(body, dict) and "label" in body and "prompts" in body:
         body = body | {"label": "outside-label"}
     if path.endswith(("/prompt", "/prompt.md")):

@@ -171,7 +171,7 @@ def put_settings(product: Product, agent: str, **values: Any) -> None:
 
 def get_version(product: Product, agent: str) -> dict[str, Any]:
     """Return the newest version of the agent's prompt, with its characters and tokens."""
-    versions = product.call("GET", f"agents/{agent}/prompts/{CHANNEL}/versions?limit=1")
+    versions = product.call("GET", f"agents/{agent}/channels/{CHANNEL}/versions?limit=1")
     version: dict[str, Any] = versions["items"][0]
     return version
 
@@ -750,7 +750,7 @@ def test_sizes_grow_in_the_order_of_the_table(product: Product) -> None:
 
 def test_tool_schemas_and_project_context_are_the_biggest_contributors(product: Product) -> None:
     number = get_version(product, "large")["version"]
-    table = product.call("GET", f"agents/large/prompts/{CHANNEL}/versions/{number}/sizes")
+    table = product.call("GET", f"agents/large/channels/{CHANNEL}/versions/{number}/sizes")
     tokens = [row["tokens"] for row in table["contributors"]]
     assert tokens == sorted(tokens, reverse=True)
     assert sum(row["share"] for row in table["contributors"]) == pytest.approx(1, abs=0.01)
@@ -763,7 +763,7 @@ def test_tool_schemas_and_project_context_are_the_biggest_contributors(product: 
 
 def test_each_context_file_is_a_row_of_the_size_table(product: Product) -> None:
     number = get_version(product, "large")["version"]
-    table = product.call("GET", f"agents/large/prompts/{CHANNEL}/versions/{number}/sizes")
+    table = product.call("GET", f"agents/large/channels/{CHANNEL}/versions/{number}/sizes")
     paths = [row["path"] for row in table["contributors"] if row["sections"] == ["project_context"]]
     assert sorted(filter(None, paths)) == ["CLAUDE.md", "a/CLAUDE.md", "a/b/CLAUDE.md", "a/b/c/CLAUDE.md"]
 

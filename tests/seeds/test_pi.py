@@ -670,7 +670,7 @@ def test_a_call_can_replace_the_prompt_and_append_to_it(product):
 
 
 def test_modifications_of_a_call_store_no_version(product):
-    path = f"agents/pi/prompts/{CHANNEL}/versions"
+    path = f"agents/pi/channels/{CHANNEL}/versions"
     before = product.call("GET", path)
     product.render("pi", replace="This.", tools=["bash"], working_directory="/srv")
     assert product.call("GET", path) == before

@@ -917,7 +917,7 @@ export interface components {
         /** @description The id of the request. The server's log and the audit log contain it. */
         "X-Request-ID": string;
         /**
-         * @description The name of the budget, how many requests are left (`r`), and after how many seconds it is full.
+         * @description The budget, requests left (`r`), seconds until it is full (`t`) or, if none are left, until one is.
          * @example "read";r=599;t=1
          */
         RateLimit: string;

@@ -282,7 +282,7 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
             "label": "canary",
             "at": timestamp,
         },
-        "body of PUT /api/v1/agents/{agent}/prompts/{channel}/labels/{label}": {
+        "body of PUT /api/v1/agents/{agent}/channels/{channel}/labels/{label}": {
             "version": first.number,
             "expected": prompt.latest.number,
         },

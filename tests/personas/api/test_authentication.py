@@ -80,10 +80,14 @@ def test_a_rate_limit_budget_runs_out_and_refills(admin: Api, settings: Any) -> 
     first = admin.get("souls")
     assert first["RateLimit-Policy"] == '"read";q=2;w=60'
     assert first["RateLimit"] == '"read";r=1;t=30'
-    assert admin.get("souls").status_code == 200
+    last = admin.get("souls")
+    assert last.status_code == 200
+    assert last["RateLimit"].startswith('"read";r=0;t=')
+    assert int(last["RateLimit"].rpartition("=")[2]) in range(25, 31)
     refused = admin.get("souls")
     assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
     assert int(refused["Retry-After"]) in range(25, 31)
+    assert refused["RateLimit"] == f'"read";r=0;t={refused["Retry-After"]}'
     assert admin.post("souls", {"name": "Calm"}).status_code == 201
 
 
@@ -105,6 +109,12 @@ def test_errors_of_the_framework_are_problems_too(admin: Api, method: str, path:
     answer = admin.call(method, path)
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
     assert answer.json()["request_id"] == answer["X-Request-ID"]
+
+
+@pytest.mark.parametrize("path", ["//api/v1/agents", "/.well-known/openid-configuration", "/api/v1", "*"])
+def test_paths_that_only_programs_request_are_problems_too(client: Client, path: str) -> None:
+    answer = client.generic("OPTIONS" if path == "*" else "GET", "/", PATH_INFO=path)
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
 
 
 def test_a_405_says_what_is_allowed(admin: Api) -> None:

@@ -46,6 +46,42 @@ def test_another_body_is_refused(admin: Api) -> None:
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"text":"Hello.","name":"Calm"}',
+        b'{\n  "name": "Calm",\n  "text": "Hello."\n}',
+        b'{"name": "\\u0043alm", "text": "Hello."}',
+    ],
+)
+@pytest.mark.django_db
+def test_a_body_that_is_written_differently_is_the_same_request(
+    admin: Api, workspace: Workspace, body: bytes
+) -> None:
+    first = admin.post("souls", {"name": "Calm", "text": "Hello."}, Idempotency_Key="one")
+    again = admin.post("souls", body, Idempotency_Key="one")
+    assert (again.status_code, again.content) == (201, first.content)
+    assert again["Idempotency-Replayed"] == "true"
+    assert Soul.objects.in_workspace(workspace).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [([1, 2], [2, 1]), ({"a": 1}, {"a": "1"}), ({"a": None}, {}), ({"a": True}, {"a": 1})],
+)
+def test_other_content_has_another_digest(first: Any, other: Any) -> None:
+    assert idempotency.compute_content_digest(first) != idempotency.compute_content_digest(other)
+
+
+@pytest.mark.django_db
+def test_other_query_parameters_are_another_request(admin: Api) -> None:
+    created = admin.post("keys", {"name": "Desk"}).json()
+    path = f"keys/{created['id']}:revoke"
+    assert admin.post(path, Idempotency_Key="one").status_code == 204
+    other = admin.post(f"{path}?with_created=true", Idempotency_Key="one")
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+
+
 @pytest.mark.django_db
 def test_idempotency_keys_are_separate_per_url(admin: Api) -> None:
     assert admin.post("souls", {"name": "Calm"}, Idempotency_Key="one").status_code == 201

@@ -125,7 +125,7 @@ def test_a_404_names_the_record(admin: Api, key_for: Any, workspace: Workspace, 
     problems = {slug: get_problem(narrow.get(f"agents/{slug}"), 404) for slug in ("cook", "nobody")}
     details = {body["detail"].replace(slug, "…") for slug, body in problems.items()}
     assert details == {"There is no agent “…” within the limits of this key."}
-    detail = get_problem(admin.get("agents/pilot/prompts/moon/versions"), 404)["detail"]
+    detail = get_problem(admin.get("agents/pilot/channels/moon/versions"), 404)["detail"]
     assert detail == "The agent “pilot” has no prompt on the channel “moon”."
 
 

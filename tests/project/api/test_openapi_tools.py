@@ -1,7 +1,7 @@
 """Linters and client generators for the OpenAPI document.
 
 Three generated clients are compiled and call a real server. The tools are pinned in tools/package-lock.json
-and tools/requirements.txt, and are installed into a temporary folder.
+and tools/requirements.txt, and are installed once for all runs (tests/installs.py).
 """
 
 import json
@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,9 @@ from personas.api_keys.services import create_key
 from personas.models import Agent, Memory, User, Workspace
 from prompts.models import PromptLabel
 from prompts.serving import ledger_writer
+from tests.clients.client_environment import get_locked_environment
 from tests.clients.live import LiveServer
-from tests.clients.typescript_package import find_node
+from tests.clients.typescript_package import find_node, link_node_modules
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.workers import wait_for
 
@@ -71,9 +71,10 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     folder = tmp_path_factory.mktemp("openapi") / "tools"
     shutil.copytree(TOOLS, folder, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
     bench = Workbench(folder, node)
-    bench.run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-    bench.run(sys.executable, "-m", "venv", "venv")
-    bench.run(bench.python, "-m", "pip", "install", "-q", "--require-hashes", "-r", "requirements.txt")
+    link_node_modules(folder)
+    (folder / "venv").symlink_to(
+        get_locked_environment("openapi-python", folder / "requirements.txt").parents[1]
+    )
     document = Client().get("/api/v1/openapi.json").content
     (folder / "openapi.json").write_bytes(document)
     return bench

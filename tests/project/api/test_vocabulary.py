@@ -31,6 +31,15 @@ def test_a_path_with_another_spelling_is_found(document: Document, path: str) ->
     assert vocabulary_rules.find_odd_paths(document) == [f"/api/v1{path}"]
 
 
+def test_what_belongs_to_a_channel_is_below_its_path(document: Document) -> None:
+    assert vocabulary_rules.find_scattered_paths(document) == []
+    assert "/api/v1/agents/{agent}/channels/{channel}/labels" in document["paths"]
+    document["paths"]["/api/v1/agents/{agent}/prompts/{channel}/labels"] = {}
+    assert vocabulary_rules.find_scattered_paths(document) == [
+        "/api/v1/agents/{agent}/prompts/{channel}/labels"
+    ]
+
+
 def test_fields_have_their_standard_names(document: Document) -> None:
     assert vocabulary_rules.find_former_fields(document) == []
     assert vocabulary_rules.find_odd_fields(document) == []

@@ -90,6 +90,11 @@ def find_odd_paths(document: Document) -> list[str]:
     return found
 
 
+def find_scattered_paths(document: Document) -> list[str]:
+    """What belongs to an agent on a channel is below `agents/{agent}/channels/{channel}/`."""
+    return [path for path in document["paths"] if re.search(r"(?<!/channels)/\{channel\}", path)]
+
+
 def list_fields(value: Any, place: str) -> Iterator[tuple[str, str, Any]]:
     """Yield the place, name and schema of every property below a part of the document."""
     if isinstance(value, dict):

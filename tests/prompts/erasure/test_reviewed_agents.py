@@ -215,7 +215,7 @@ def test_no_reason_moves_production_to_a_version_that_was_not_approved(stage, re
 def test_a_roll_back_to_an_erased_version_is_refused_with_its_field(stage, by_alice, by_bob, admin):
     release_latest(stage.workspace, stage.prompt, by_alice, by_bob)
     erase_record(stage.memory, reason="She asked for it.", by=by_alice)
-    path = "agents/careful/prompts/deck/labels/production:rollback"
+    path = "agents/careful/channels/deck/labels/production:rollback"
     for body in ({"note": "Back."}, {"note": "Back.", "to": 1}):
         answer = admin.post(path, body)
         assert answer.status_code == 422

@@ -26,7 +26,7 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-LABELS = "agents/pilot/prompts/deck/labels"
+LABELS = "agents/pilot/channels/deck/labels"
 
 
 @pytest.fixture
@@ -57,6 +57,13 @@ def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -
     assert admin.call("DELETE", at, If_Match='"3"').status_code == 204
     problem(admin.get(at), 404, "not_found")
     assert good(admin.get(f"{at}/moves?limit=1"))["items"][0]["version"] is None
+
+
+def test_a_name_that_is_too_long_is_named_as_a_parameter(admin: Api, grown: Deck) -> None:
+    path = f"{LABELS}/{'x' * 41}"
+    answer = admin.call("PUT", path, {"version": 1}, If_None_Match="*")
+    [error] = answer.json()["errors"]
+    assert (answer.status_code, error["parameter"], "pointer" in error) == (422, "label", False)
 
 
 def test_a_label_is_created_once(admin: Api, grown: Deck) -> None:

@@ -1,13 +1,26 @@
 """Serving while labels move and builds run: in threads, on committed rows."""
 
 import time
-from threading import Thread
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
 
+from core.shared_cache import SingleFlight
 from personas.models import ApiKey
 from prompts.models import AgentPrompt, LedgerEntry
+from prompts.serving import (
+    EMPTY_SLOTS,
+    CallContext,
+    KeyClient,
+    PromptRequest,
+    ServingCache,
+    serve_prompt,
+)
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
 from tests.prompts.serving.test_serving import put_label, version
 
@@ -89,3 +102,89 @@ def test_foreign_key_constraints_are_found(stage):
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"ALTER TABLE prompts_ledgerentry DROP CONSTRAINT {name}")
+
+
+# Fewer than the connections of the pool.
+CONCURRENT_FETCHES = 6
+
+
+class LoadCounter:
+    """Counts the queries that load keys and versions. Each takes a while, so that fetches overlap."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        for table in ("personas_apikey", "prompts_promptversion"):
+            if sql.startswith("SELECT") and f'FROM "{table}"' in sql:
+                self.counts[table] += 1
+                time.sleep(0.2)
+        return execute(sql, params, many, context)
+
+
+def fetch_concurrently(stage: Stage, cache: ServingCache) -> LoadCounter:
+    """Fetch one prompt in several threads of a process that has nothing cached."""
+    counter, barrier = LoadCounter(), Barrier(CONCURRENT_FETCHES, timeout=30)
+
+    def work() -> str:
+        try:
+            connection.ensure_connection()
+            with connection.execute_wrapper(counter):
+                barrier.wait()
+                return fetch(stage.secret, cache=cache).text
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(CONCURRENT_FETCHES) as pool:
+        futures = [pool.submit(work) for _ in range(CONCURRENT_FETCHES)]
+        assert len({future.result() for future in futures}) == 1
+    return counter
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
+def test_concurrent_first_fetches_load_the_prompt_once(stage):
+    counter = fetch_concurrently(stage, ServingCache())
+    assert counter.counts == {"personas_apikey": 1, "prompts_promptversion": 1}
+    assert LedgerEntry.objects.in_workspace(stage.workspace).count() == CONCURRENT_FETCHES
+
+
+@pytest.mark.planted
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
+def test_without_coalescing_each_first_fetch_loads_the_prompt(stage):
+    class SeparateFlights(SingleFlight[Any, Any]):
+        """Loads in every thread."""
+
+        def load(self, key: Any, load: Callable[[], Any]) -> tuple[Any, bool]:
+            return load(), False
+
+    cache = ServingCache(resolving=SeparateFlights(), loading=SeparateFlights())
+    counts = fetch_concurrently(stage, cache).counts
+    assert counts["personas_apikey"] > 1
+    assert counts["prompts_promptversion"] > 1
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
+def test_each_of_the_concurrent_fetches_is_charged(stage):
+    """A thread that gets the resolution of another one is charged for its own request."""
+    charges: list[int | None] = []
+    barrier, cache = Barrier(CONCURRENT_FETCHES, timeout=30), ServingCache()
+
+    def work() -> None:
+        try:
+            connection.ensure_connection()
+            with connection.execute_wrapper(LoadCounter()):
+                barrier.wait()
+                serve_prompt(
+                    KeyClient(stage.secret),
+                    PromptRequest("pilot", "deck", "production"),
+                    CallContext(EMPTY_SLOTS, "request", ()),
+                    check_rate_limit=lambda key, _: charges.append(key),
+                    cache=cache,
+                )
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(CONCURRENT_FETCHES) as pool:
+        for future in [pool.submit(work) for _ in range(CONCURRENT_FETCHES)]:
+            future.result()
+    assert charges == [stage.key.pk] * CONCURRENT_FETCHES

@@ -31,7 +31,7 @@ SETTINGS = {
 
 def read_built_text(admin: Api, deck: Deck) -> str:
     deck.build()
-    versions = good(admin.get("agents/pilot/prompts/deck/versions"))["items"]
+    versions = good(admin.get("agents/pilot/channels/deck/versions"))["items"]
     text: str = good(admin.get(f"prompt-versions/{versions[0]['digest']}"))["text"]
     return text
 

@@ -216,7 +216,7 @@ def test_added_and_removed_definitions_are_named(desk: Desk, as_alice: Client) -
 
 def test_the_size_table_has_the_largest_contributor_first(desk: Desk, admin: Api) -> None:
     version = latest(desk)
-    body = good(admin.get(f"agents/pilot/prompts/deck/versions/{version.number}/sizes"))
+    body = good(admin.get(f"agents/pilot/channels/deck/versions/{version.number}/sizes"))
     rows = body["contributors"]
     assert [row["tokens"] for row in rows] == sorted((row["tokens"] for row in rows), reverse=True)
     counts = {"total": version.tokens, "text": version.text_tokens, "tools": version.tool_tokens}
@@ -229,11 +229,11 @@ def test_the_size_table_has_the_largest_contributor_first(desk: Desk, admin: Api
     memory = next(row for row in rows if row["kind"] == "memory")
     assert (memory["sections"], memory["characters"] > len("Ludmila")) == (["memories"], True)
     assert {row["sections"][0] for row in rows if row["kind"] == "layout"} >= {"now"}
-    problem(admin.get(f"agents/pilot/prompts/deck/versions/{version.number + 1}/sizes"), 404)
+    problem(admin.get(f"agents/pilot/channels/deck/versions/{version.number + 1}/sizes"), 404)
 
 
 def test_bots_get_sizes_without_names(desk: Desk, bot: Api) -> None:
-    response = bot.get(f"agents/pilot/prompts/deck/versions/{latest(desk).number}/sizes")
+    response = bot.get(f"agents/pilot/channels/deck/versions/{latest(desk).number}/sizes")
     rows = good(response)["contributors"]
     assert {row["name"] for row in rows} == {None}
     assert b"Ludmila" not in response.content
@@ -242,7 +242,7 @@ def test_bots_get_sizes_without_names(desk: Desk, bot: Api) -> None:
 def test_sizes_of_erased_text_are_gone(desk: Desk, admin: Api, as_alice: Client) -> None:
     number = latest(desk).number
     erase_record(Memory.objects.in_workspace(desk.workspace).get(), reason="Asked.", by=BY)
-    problem(admin.get(f"agents/pilot/prompts/deck/versions/{number}/sizes"), 410, "erased")
+    problem(admin.get(f"agents/pilot/channels/deck/versions/{number}/sizes"), 410, "erased")
     page = as_alice.get(desk.url("agents/pilot/versions/?channel=deck"))
     assert page.status_code == 200
 

@@ -62,15 +62,15 @@ def test_a_rebuild_returns_the_new_versions(admin: Api, bot: Api, deck: Deck) ->
 def test_versions_of_a_prompt_come_newest_first(admin: Api, bot: Api, deck: Deck) -> None:
     deck.reword("Be wise.")
     deck.reword("Be kind.")
-    page = good(admin.get("agents/pilot/prompts/deck/versions?limit=2"))
+    page = good(admin.get("agents/pilot/channels/deck/versions?limit=2"))
     assert [row["version"] for row in page["items"]] == [3, 2]
     assert page["items"][0]["labels"] == ["latest", "production"]
     assert page["items"][0]["previous_hash"] == page["items"][1]["hash"]
-    last = good(bot.get(f"agents/pilot/prompts/deck/versions?cursor={page['next_cursor']}"))
+    last = good(bot.get(f"agents/pilot/channels/deck/versions?cursor={page['next_cursor']}"))
     assert [row["version"] for row in last["items"]] == [1]
-    assert good(admin.get("agents/pilot/prompts/deck/versions/2")) == page["items"][1]
+    assert good(admin.get("agents/pilot/channels/deck/versions/2")) == page["items"][1]
     for address in ("versions/4", "versions/0", f"versions/{2**40}"):
-        problem(admin.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
+        problem(admin.get(f"agents/pilot/channels/deck/{address}"), 404, "not_found")
 
 
 def test_a_version_is_cached_and_revalidated(admin: Api, deck: Deck) -> None:
@@ -233,7 +233,7 @@ def test_foreign_and_missing_versions_are_indistinguishable(
         body = problem(admin.get(f"prompt-versions/{mine}/diff?against={name}"), 422)
         assert body["errors"] == [{"detail": "There is no such version here.", "parameter": "against"}]
     for address in ("versions", "versions/1"):
-        problem(narrow.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
+        problem(narrow.get(f"agents/pilot/channels/deck/{address}"), 404, "not_found")
     problem(narrow.post("agents/pilot/prompts:rebuild"), 404, "not_found")
     assert [row["agent"] for row in good(narrow.get("prompts"))["items"]] == ["cook"]
     assert PromptLabel.objects.in_workspace(deck.workspace).count() == 2
@@ -245,4 +245,4 @@ def test_a_list_of_prompts_takes_as_many_queries_for_many(
     with django_assert_max_num_queries(6):
         admin.get("prompts")
     with django_assert_max_num_queries(6):
-        admin.get("agents/pilot/prompts/deck/versions")
+        admin.get("agents/pilot/channels/deck/versions")

@@ -52,9 +52,9 @@ const archived = await client.DELETE("/api/v1/memories/{id}", {
 calls += 1;
 found.archived = archived.response.status;
 
-const labels = get(await client.GET("/api/v1/agents/{agent}/prompts/{channel}/labels", { params: { path } }));
+const labels = get(await client.GET("/api/v1/agents/{agent}/channels/{channel}/labels", { params: { path } }));
 found.labels = labels.items.map((label) => label.name);
-const versions = get(await client.GET("/api/v1/agents/{agent}/prompts/{channel}/versions", { params: { path } }));
+const versions = get(await client.GET("/api/v1/agents/{agent}/channels/{channel}/versions", { params: { path } }));
 const digest = versions.items[0]!.digest;
 found.version = get(await client.GET("/api/v1/prompt-versions/{digest}", { params: { path: { digest } } })).digest === digest;
 
