@@ -1,4 +1,4 @@
-"""Create an agent together with its soul, and an API key for it."""
+"""Services of the quick start: create an agent together with its soul, and an API key for it."""
 
 from core.db.before_commit import atomic_with_hooks
 from personas.actors import Actor

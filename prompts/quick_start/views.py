@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
@@ -39,12 +39,11 @@ def new(request: WorkspaceRequest) -> HttpResponse:
         except InvalidInput as error:
             add_creation_errors(form, error)
         else:
-            channel = form.get_channel()
             messages.success(request, _("Agent “%(agent)s” created.") % {"agent": agent})
+            secret = ""
             if can_create_key(request) and is_recently_authenticated(request):
                 _key, secret = create_agent_key(agent, by=request.actor)
-                return render_connect_page(request, agent, channel, secret)
-            return redirect("quick-start:connect", request.workspace.slug, agent.slug, channel.slug)
+            return render_connect_page(request, agent, form.get_channel(), secret)
     status = 422 if form.errors else 200
     return render(request, "prompts/quick_start/new.html", {"form": form}, status=status)
 

@@ -8,7 +8,7 @@ from django.test import Client
 from personas.channels.models import BUILT_IN_CHANNELS
 from personas.models import Agent, ApiKey, Channel, Soul
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel
-from tests.factories import make_agent, make_channel
+from tests.factories import PASSWORD, make_agent, make_channel
 from tests.module_fixtures import commits_heard
 
 pytestmark = pytest.mark.django_db
@@ -68,10 +68,21 @@ def test_the_key_of_one_agent_fetches_no_other(as_alice, workspace, channel):
 
 def test_an_editor_creates_the_agent_and_gets_no_key(as_bob, workspace, channel):
     page = start(as_bob)
-    assert page.url == f"{URL}front-desk/web/"
+    assert "Ask an owner or admin for an API key." in page.content.decode()
     assert not ApiKey.objects.in_workspace(workspace).exists()
-    assert "Ask an owner or admin for an API key." in as_bob.get(page.url).content.decode()
+    assert "Ask an owner or admin for an API key." in as_bob.get(f"{URL}front-desk/web/").content.decode()
     assert as_bob.post(f"{URL}front-desk/web/key/").status_code == 403
+
+
+def test_without_a_recent_sign_in_the_key_needs_the_password_first(alice, workspace, channel):
+    alice.set_password(PASSWORD)
+    alice.save()
+    client = Client()
+    client.force_login(alice)
+    page = start(client)
+    assert "Create API key" in page.content.decode()
+    assert "/accounts/reauthenticate/" in client.post(f"{URL}front-desk/web/key/").url
+    assert not ApiKey.objects.in_workspace(workspace).exists()
 
 
 def test_a_second_key_has_another_name(as_alice, workspace, channel):
@@ -114,10 +125,10 @@ def test_invalid_values_are_reported_at_their_fields(as_alice, workspace, channe
     )
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_preview_shows_the_prompt_and_saves_nothing(as_bob, workspace, channel):
     values = {"name": "Front Desk", "soul": "Be brief and kind.", "channel": "web"}
-    with commits_heard():
-        page = as_bob.post(f"{URL}preview/", values)
+    page = as_bob.post(f"{URL}preview/", values)
     assert page.status_code == 200
     assert "Be brief and kind." in page.content.decode()
     assert not Agent.objects.in_workspace(workspace).exists()
