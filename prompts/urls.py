@@ -12,6 +12,7 @@ from prompts.labels import views as labels_views
 from prompts.ledger import views as ledger_views
 from prompts.preview import views as preview_views
 from prompts.provenance import views as provenance_views
+from prompts.quick_start import views as quick_start_views
 from prompts.releases import views as releases_views
 from prompts.replay import views as replay_views
 from prompts.search import views as search_views
@@ -25,6 +26,7 @@ workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include(versions_views.urls)),
     path("agents/<slug:agent>/channels/", include(channel_views.urls)),
     path("agents/<slug:agent>/activity/", include(activity_views.urls)),
+    path("quick-start/", include(quick_start_views.urls)),
     path("find/", include(search_views.urls)),
     path("", include(studio_urls.urls)),
     path("holdings/", include(provenance_views.urls)),

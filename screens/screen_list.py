@@ -40,6 +40,7 @@ MORE = (
 )
 FORMS = (
     "agents/new",
+    "quick-start",
     f"{SOUL}edit",
     "memories/new",
     "memories/import",
@@ -97,6 +98,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("fleet", ""),
     Screen("fleet-viewer", "", role="viewer"),
     Screen("fleet-empty", "", slug=EMPTY),
+    Screen("quick-start-connect", "quick-start/field-research/slack/"),
+    Screen("quick-start-waiting", "quick-start/hut-support/email/"),
     Screen("agents", "agents/"),
     Screen("agents-empty", "agents/", slug=EMPTY),
     Screen("agent", AGENT),

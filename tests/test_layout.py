@@ -129,6 +129,12 @@ WHERE_IS = [
         "parse_definitions",
     ),
     ("Where is the lockfile of a version?", "lockfile", "prompts/versions/lockfile.py", "build_lockfile"),
+    (
+        "What creates an agent and its key on one page?",
+        "quick start",
+        "prompts/quick_start/services.py",
+        "create_agent_with_soul",
+    ),
     ("Where is a preview built?", "preview", "prompts/preview/services.py", "build_preview"),
     ("Where is the impact of an edit computed?", "impact", "prompts/preview/impact.py", "compute_impact"),
     (

@@ -178,13 +178,22 @@ def get_next_key_name(key: ApiKey) -> str:
     """Return an unused name for the key that replaces this key in a rotation: “Desk 2” after “Desk”."""
     stem, _, tail = key.name.rpartition(" ")
     stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
-    used_names = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
+    return _number_key_name(key.workspace_id, stem, number + 1)
+
+
+def find_free_key_name(workspace: Workspace, name: str) -> str:
+    """Return this name for a new key, with a number if another key has it: “Desk 2”."""
+    stem = name[: ApiKey._meta.get_field("name").max_length]
+    is_taken = ApiKey.objects.in_workspace(workspace).filter(name=stem).exists()
+    return _number_key_name(workspace.pk, stem, 2) if is_taken else stem
+
+
+def _number_key_name(workspace_id: int, stem: str, number: int) -> str:
+    used_names = set(ApiKey.objects.in_workspace(workspace_id).values_list("name", flat=True))
     max_length = ApiKey._meta.get_field("name").max_length or 0
-    while True:
+    while (name := f"{stem[: max_length - len(str(number)) - 1]} {number}") in used_names:
         number += 1
-        name = f"{stem[: max_length - len(str(number)) - 1]} {number}"
-        if name not in used_names:
-            return name
+    return name
 
 
 def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
 from allauth.account.decorators import reauthentication_required
+from allauth.core.exceptions import ReauthenticationRequired
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import messages
@@ -86,6 +87,15 @@ def require_reauthentication(view: V) -> V:
     guarded.uses_view_runners = True  # type: ignore[attr-defined]  # read by the middleware of the runner
 
     return cast("V", guarded)
+
+
+def is_recently_authenticated(request: HttpRequest) -> bool:
+    """Whether a view with `require_reauthentication` would run without asking for the password again."""
+    try:
+        reauthentication_required(lambda _request: None)(request)
+    except ReauthenticationRequired:
+        return False
+    return True
 
 
 class TenancyMiddleware:

@@ -102,7 +102,7 @@ class SetupStep:
 def list_setup_steps(counts: WorkspaceCounts, slug: str, role: str) -> Sequence[SetupStep]:
     rows = [
         (_("Name the workspace"), True, "workspace-settings", Permission.MANAGE_MEMBERS),
-        (_("Create your first agent"), counts.agents > 0, "agents:new", Permission.EDIT),
+        (_("Create your first agent"), counts.agents > 0, "quick-start:new", Permission.EDIT),
         (_("Add a channel"), counts.has_channel, "agents:list", Permission.EDIT),
         (_("Write a soul"), counts.has_soul, "souls:new", Permission.EDIT),
         (_("Create an API key"), counts.has_key, "keys:new", Permission.MANAGE_KEYS),

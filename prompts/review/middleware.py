@@ -37,6 +37,8 @@ EXEMPT_NAMESPACES = {
 EXEMPT_VIEWS = {
     "workspace-settings": "name of the workspace",
     "skills:check": "validates a text that is not saved",
+    "quick-start:preview": "shows the prompt of an agent that is not saved",
+    "quick-start:key": "creates an API key",
     "studio:preview": "shows the prompt with a draft",
     "studio:layouts": "compares layouts",
     "studio:state": "shows the state of the draft",

@@ -10,7 +10,7 @@ from personas.models import NotificationKind
 from personas.roles import Permission, Role, has_permission
 from tests.isolation.cast import Requester, Stage
 from tests.isolation.file_rows import FILES
-from tests.isolation.prompt_rows import PROMPTS, STUDIO
+from tests.isolation.prompt_rows import PROMPTS, QUICK_START, STUDIO
 from tests.isolation.rows import (
     EDIT,
     KEYS,
@@ -206,6 +206,7 @@ INSIDE: dict[str, Page] = {
     **family("sources", SOURCES),
     **FILES,
     **PROMPTS,
+    **QUICK_START,
     **STUDIO,
 }
 

@@ -143,6 +143,20 @@ def soul_draft(stage: Stage, home: str) -> Body:
     return {"label": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
 
 
+def quick_start_body(stage: Stage, home: str) -> Body:
+    return {"name": "Fresh", "soul": "Calm.", "channel": stage.row(home, "channels").slug}
+
+
+# The quick start. Its pages about an agent need a channel of the same workspace.
+TARGET = AGENT | {"channel": ("channels", "slug")}
+QUICK_START: dict[str, Page] = {
+    "quick-start:new": Page(read=EDIT, write=EDIT, body=quick_start_body, status=200),
+    "quick-start:preview": action(body=quick_start_body, status=200, changes=False),
+    "quick-start:connect": Page(objects=TARGET),
+    "quick-start:live": Page(objects=TARGET),
+    "quick-start:key": action(write=KEYS, objects=TARGET, status=200),
+}
+
 # Without a part in the URL the agent's soul is open.
 STUDIO: dict[str, Page] = {
     "studio:home": Page(),

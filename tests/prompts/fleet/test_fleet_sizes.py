@@ -97,12 +97,12 @@ def test_the_confirmation_of_a_rollback_takes_few_queries(as_alice, workspace):
 
 def test_an_empty_workspace_offers_three_ways_to_start(as_alice, as_bob, stage):
     page = get_html(get_fleet_page(as_alice))
-    for text in ("Load the demo", "Import a folder", "Start blank", "First steps"):
+    for text in ("Load the demo", "Import a folder", "Create an agent", "First steps"):
         assert text in page
     assert "An owner or admin can load it." in get_html(get_fleet_page(as_bob))
     page = get_html(get_fleet_page(stage.client("Vera")))
     assert "An editor of this workspace can create the first one." in page
-    assert "Start blank" not in page
+    assert "Create an agent" not in page
 
 
 def test_the_demo_is_loaded_into_an_empty_workspace_only(as_alice, as_bob, alice, workspace):

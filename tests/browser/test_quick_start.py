@@ -1,0 +1,74 @@
+"""From an empty workspace to the first fetch of a prompt, with few clicks."""
+
+import re
+import shlex
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from personas.models import User
+from personas.workspaces.services import create_workspace
+from tests.browser.page_checks import axe_violations, find_overflows
+from tests.browser.users import Visit
+
+MAX_CLICKS = 8
+# Opening the list of channels and choosing one. Playwright chooses without clicks.
+SELECT_CLICKS = 2
+# Counts the clicks of a person, on all pages of the window. Clicks of scripts are not trusted events.
+COUNT_CLICKS = """document.addEventListener("click", (event) => {
+  if (event.isTrusted) sessionStorage.setItem("clicks", Number(sessionStorage.getItem("clicks") || 0) + 1);
+}, true);"""
+
+
+def count_clicks(page: Page) -> int:
+    return int(page.evaluate("() => Number(sessionStorage.getItem('clicks') || 0)"))
+
+
+def parse_commands(text: str) -> tuple[str, dict[str, str]]:
+    """Return the URL and the headers of the shown commands, as a shell would send them."""
+    secret = re.search(r"^export DRAMATIS_KEY=(\S+)$", text, re.MULTILINE)
+    curl = shlex.split(text.splitlines()[-1].replace("$DRAMATIS_KEY", secret[1] if secret else ""))
+    name, _, value = curl[curl.index("-H") + 1].partition(": ")
+    return curl[-1], {name: value}
+
+
+@pytest.fixture
+def empty(logged_in_page, alice: User, settings, live_server) -> Visit:
+    """Alice in a workspace without agents, as a new one is."""
+    settings.PUBLIC_URL = live_server.url
+    create_workspace("Quiet bay", "quiet-bay", owner=alice)
+    page = logged_in_page(alice, alone=True)
+    page.add_init_script(COUNT_CLICKS)
+    return Visit(page, "quiet-bay")
+
+
+def test_an_empty_workspace_gets_its_first_request_within_eight_clicks(empty: Visit):
+    page = empty.page
+    empty.go()
+    page.get_by_role("link", name="Create an agent", exact=True).click()
+    # The name has the focus. The slug is filled in from it, and the preview shows the prompt.
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.keyboard.type("Front Desk")
+    expect(page.get_by_label("Slug")).to_have_value("front-desk")
+    page.get_by_label("Soul").click()
+    page.keyboard.type("You answer the phone at the hut.")
+    expect(page.locator("#quick-preview")).to_contain_text("You answer the phone at the hut.")
+    page.get_by_label("Channel").select_option(label="Slack")
+    assert axe_violations(page) + find_overflows(page) == []
+
+    page.get_by_role("button", name="Create agent and API key").click()
+    empty.sees("Waiting for the first request…")
+    page.get_by_role("button", name="Copy the Terminal line").click()
+    assert axe_violations(page) + find_overflows(page) == []
+    url, headers = parse_commands(page.locator("#line-shell").inner_text())
+    assert url.endswith("/api/v1/agents/front-desk/channels/slack/prompt")
+    response = httpx.get(url, headers=headers, timeout=30, trust_env=False)
+    assert response.status_code == 200
+    assert "You answer the phone at the hut." in response.text
+
+    # The page turns green without a reload.
+    expect(page.locator("#first-request.dr-alert-success")).to_contain_text("First request received")
+    clicks = count_clicks(page) + SELECT_CLICKS
+    assert 6 <= clicks <= MAX_CLICKS, clicks
+    print(f"clicks to the first request: {clicks}")
