@@ -131,7 +131,7 @@ WHERE_IS = [
     ("Where is the lockfile of a version?", "lockfile", "prompts/versions/lockfile.py", "build_lockfile"),
     (
         "What creates an agent and its key on one page?",
-        "quick start",
+        "quick_start",
         "prompts/quick_start/services.py",
         "create_agent_with_soul",
     ),

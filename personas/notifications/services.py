@@ -108,14 +108,20 @@ def notify_members(workspace_id: int, events: Sequence[Event]) -> None:
 
 
 def end_review_requests(workspace_id: int, events: Sequence[Event]) -> None:
-    """Mark requests for a review as read if the release was decided or closed."""
-    release_ids = [event.data["release_id"] for event in events if event.type in REVIEW_END_TYPES]
-    if not release_ids:
+    """Mark requests for a review as read if the release was decided or closed after them."""
+    # The sequence number of the last of these events, by release.
+    ends = {event.data["release_id"]: event.sequence for event in events if event.type in REVIEW_END_TYPES}
+    if not ends:
         return
     rows = Notification.objects.in_workspace(workspace_id).filter(
         kind=NotificationKind.REVIEW_REQUESTED, read_at=None
     )
-    ended = dict(rows.filter(event__data__release_id__in=release_ids).values_list("pk", "member_id"))
+    requests = rows.filter(event__data__release_id__in=list(ends)).select_related("event")
+    ended = {
+        row.pk: row.member_id
+        for row in requests
+        if (row.event.sequence or 0) < (ends[row.event.data["release_id"]] or 0)
+    }
     rows.filter(pk__in=list(ended)).update(read_at=timezone.now())
     count_unread(workspace_id, set(ended.values()))
 

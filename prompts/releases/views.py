@@ -195,7 +195,7 @@ def live_release(request: WorkspaceRequest, number: int) -> HttpResponse:
         return HttpResponse(status=204)
     items = list_release_items(release)
     context = {"is_live": True, "reviewed": list_reviewed_agents(items), "items": items}
-    if request.GET.get("items") != hash_release_items(items):
+    if request.GET.get("items", "") not in ("", hash_release_items(items)):
         context |= get_review_context(request, items)
     return render(request, "prompts/releases/_live.html", context | get_live_context(request, release, items))
 

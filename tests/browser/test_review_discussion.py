@@ -97,6 +97,8 @@ def test_a_review_is_requested_discussed_and_approved_in_two_browsers(
     expect(adas.page.locator("#release-status")).to_contain_text("Released")
     labels = PromptLabel.objects.in_workspace(workspace).filter(name="production", prompt=prompt)
     assert labels.get().version.number == 2
+    # The approval ended the request for her review.
+    create_all_notifications()
     assert Membership.objects.in_workspace(workspace).get(user=ada).unread_count == 0
 
 

@@ -1,7 +1,5 @@
 """The page of a release keeps every approval; a release that is out of date is requested again at once."""
 
-import re
-
 import pytest
 
 from personas.actors import Actor
@@ -43,9 +41,7 @@ def test_a_release_that_is_out_of_date_offers_to_request_it_again(as_bob, worksp
     assert "Request again with the latest versions" in page
     # It would be voided.
     assert "Release 1 prompt to production" not in page
-    [link] = set(re.findall(r'href="([^"]*/releases/new/[^"]*prompts=[^"]*)"', page))
-    form = as_bob.get(link.replace("&amp;", "&")).context["form"]
-    assert form["message"].value() == "First words"
+    assert f'action="/w/{workspace.slug}/releases/{outdated.number}/request-again/"' in page
 
 
 def test_the_approver_stays_on_the_page_after_the_release_ended(as_bob, workspace, outdated):
