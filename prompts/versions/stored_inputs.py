@@ -59,19 +59,29 @@ class PartEncoder:
         return encoded
 
 
-# Encoded parts that a process keeps: an edit changes one part of a prompt, and the others are encoded again.
-MAX_ENCODED_PARTS = 5_000
-ENCODED_PARTS: SharedLRUCache[Origin, EncodedPart] = SharedLRUCache(MAX_ENCODED_PARTS)
+# The encoded parts that a process keeps, because an edit changes one part of a prompt. The key is the origin
+# without its revision, so that an edit replaces an entry. The limit is in bytes: texts can be long.
+MAX_ENCODED_BYTES = 8_000_000
+ENCODED_PARTS: SharedLRUCache[tuple[str, str, str], EncodedPart] = SharedLRUCache(
+    MAX_ENCODED_BYTES, lambda encoded: get_encoded_size(encoded.data)
+)
+
+
+def get_encoded_size(data: bytes) -> int:
+    """Return about how much memory an entry needs: its JSON, the part itself, and their objects."""
+    return 2 * len(data) + 1_000
 
 
 def encode_part(part: Any) -> EncodedPart:
-    """Encode a part, or return the encoded form of an equal part with the same origin."""
-    known = ENCODED_PARTS.find(part.origin)
+    """Encode a part, or return the encoded form of an equal part of the same record or file."""
+    kind, record_id, _, path = part.origin
+    known = ENCODED_PARTS.find((kind, record_id, path))
     if known is not None and type(known.part) is type(part) and known.part == part:
         return known._replace(part=part)
     data = encode_json(dataclass_json(part))
     encoded = EncodedPart(part, sha256_digest(data), data)
-    ENCODED_PARTS.store(part.origin, encoded)
+    if get_encoded_size(data) <= MAX_ENCODED_BYTES:
+        ENCODED_PARTS.store((kind, record_id, path), encoded)
     return encoded
 
 

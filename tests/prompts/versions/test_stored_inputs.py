@@ -11,9 +11,12 @@ from prompts.assembly.inputs import Data, Memory, PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
 from prompts.versions.stored_inputs import (
+    ENCODED_PARTS,
+    MAX_ENCODED_BYTES,
     PackedInputs,
     PartEncoder,
     encode_input_parts,
+    encode_part,
     list_manifest_digests,
     pack_inputs,
     unpack_inputs,
@@ -59,3 +62,28 @@ def test_two_prompts_share_the_contents_of_equal_parts_and_lists():
     assert len(first.contents) == 11
     assert second.contents.keys() - first.contents.keys() == {second.digest}
     assert list_manifest_digests(json.loads(first.contents[first.digest]))[1][0] in second.contents
+
+
+def test_an_edit_replaces_the_encoded_part_of_its_record():
+    ENCODED_PARTS.clear()
+    for revision in range(1, 4):
+        encoded = encode_part(Memory(f"Text {revision}.", origin=Origin("memory", "7", revision)))
+        assert f"Text {revision}." in encoded.data.decode()
+    assert len(ENCODED_PARTS) == 1
+
+
+def test_a_new_revision_with_equal_values_is_encoded_again():
+    """True equals 1 in Python, but not in JSON."""
+    for revision, value in enumerate([1, True, 1.0], start=1):
+        part = Data({"count": value}, origin=Origin("data", "7", revision))
+        assert json.loads(encode_part(part).data)["values"] == {"count": value}
+        assert json.dumps({"count": value}, separators=(",", ":")) in encode_part(part).data.decode()
+
+
+def test_long_parts_do_not_fill_the_memory():
+    ENCODED_PARTS.clear()
+    for number in range(30):
+        encode_part(Memory(f"{number} " + "word " * 100_000, origin=Origin("memory", str(number), 1)))
+    assert ENCODED_PARTS.currsize <= MAX_ENCODED_BYTES
+    assert 1 < len(ENCODED_PARTS) < 10
+    ENCODED_PARTS.clear()
