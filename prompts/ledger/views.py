@@ -38,6 +38,7 @@ EXPORT_COLUMNS = build_export_columns(
         "size",
         "served_digest",
         "request_id",
+        "traceparent",
     )
 )
 
