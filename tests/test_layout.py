@@ -30,6 +30,19 @@ WHERE_IS = [
     ),
     ("Which page actions have no review step?", "review", "prompts/review/middleware.py", "is_exempt"),
     (
+        "Which sections have grown over the versions of a prompt?",
+        "size_history",
+        "prompts/versions/size_history.py",
+        "load_size_history",
+    ),
+    (
+        "How many bots were outdated on each day?",
+        "outdated",
+        "prompts/ledger/outdated_history.py",
+        "count_outdated_by_day",
+    ),
+    ("Where does Markdown become HTML?", "markdown", "core/text/markdown.py", "render_markdown"),
+    (
         "Where do names replace emails?",
         "display_names",
         "personas/ui/display_names.py",

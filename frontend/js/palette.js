@@ -1,6 +1,7 @@
 // Command palette: a combobox over pages, actions and the server's search results.
 import { clearVisits, filterEntries, mergeEntries, pageEntries, recentEntries, recordVisit, searchServer, SignedOut } from "./palette_entries.js";
 import { showSignedOut } from "./progress.js";
+import { viewEntries } from "./saved_views.js";
 import { setTheme } from "./theme_switch.js";
 
 const DELAY = 120;
@@ -109,7 +110,8 @@ export function palette() {
     draw(text) {
       const local = filterEntries(this.all, text);
       const visited = text ? [] : recentEntries(this.$root.dataset.base, this.$root.dataset.recent);
-      const entries = mergeEntries(visited, local, this.serverEntries);
+      const views = filterEntries(viewEntries(this.$root.dataset.base, this.$root.dataset.viewsGroup), text);
+      const entries = mergeEntries(visited, views, local, this.serverEntries);
       const { list, status, none } = this.$refs;
       list.replaceChildren();
       this.shown = [];

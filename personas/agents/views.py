@@ -1,5 +1,6 @@
 """Pages of agents, identities and souls."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from personas.agents.forms import AgentForm, IdentityForm, SoulForm
 from personas.agents.selectors import get_agent_with_sub_agents, list_agent_responsibilities
 from personas.agents.services import create_named_record
 from personas.errors import InvalidInput
-from personas.models import LAYOUTS, Agent, Identity, Soul
+from personas.models import LAYOUTS, Agent, Identity, Soul, Workspace
 from personas.persona_files.forms import JsonImportForm
 from personas.persona_files.views import PersonaFilePages
 from personas.records.bulk_views import ARCHIVE_ACTIONS
@@ -25,7 +26,7 @@ from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter
 from personas.records.services import FieldValues
 from personas.records.views import RecordPages
 from personas.roles import Permission
-from personas.selectors import list_agents, list_identities, list_souls
+from personas.selectors import list_agents, list_identities, list_souls, list_user_profiles
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
@@ -40,6 +41,14 @@ USAGE_FILTERS = {
     "identity": "identity__slug",
     "soul": "soul__slug",
     "user_profile": "user_profile__slug",
+}
+
+
+# The parts of an agent's persona, by the name of the agent's field.
+PERSONA_RECORDS: dict[str, Callable[[Workspace], QuerySet[Any]]] = {
+    "identity": list_identities,
+    "soul": list_souls,
+    "user_profile": list_user_profiles,
 }
 
 
@@ -115,6 +124,15 @@ class AgentPages(AgentListPages):
     def filter_rows(self, rows: QuerySet[Agent], chosen: dict[str, str]) -> QuerySet[Agent]:
         rows = super().filter_rows(rows, chosen)
         return rows.filter(layout=chosen["layout"]) if chosen.get("layout") else rows
+
+    def get_edit_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        """Preselect the identity, soul or user profile from whose page the member comes."""
+        initial = {}
+        for name, list_records in PERSONA_RECORDS.items():
+            slug = get_query_param(request, name)[:100]
+            if slug and (record := list_records(request.workspace).filter(slug=slug).first()):
+                initial[name] = record
+        return initial
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         """Show the Persona tab: identity, soul, user profile, responsibilities and sub-agents."""

@@ -1,7 +1,7 @@
 """Forms to create and rotate API keys."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.utils import timezone
@@ -22,7 +22,7 @@ from personas.api_keys.scopes import (
 from personas.api_keys.services import DEFAULT_LIFETIME, MAX_LIFETIME
 from personas.errors import InvalidInput
 from personas.models import Agent, ApiKey, Channel, Workspace
-from personas.records.forms import build_model_field
+from personas.records.forms import StrOrPromise, build_model_field
 
 KIND_CHOICES = [
     (BOT, _("Bot")),
@@ -35,17 +35,15 @@ KIND_HELP = _(
 AGENT_LIMIT_HELP = _(
     "The key can access only these agents and their memories, "
     "responsibilities and tasks. It cannot access shared records such as "
-    "souls and tools. Leave empty to allow all, including ones added later."
+    "souls and tools."
 )
 CHANNEL_LIMIT_HELP = _(
     "The key can read only these channels and the prompts on them. It cannot "
-    "write agents, memories or tasks, because they also affect other "
-    "channels. Leave empty to allow all, including ones added later."
+    "write agents, memories or tasks, because they also affect other channels."
 )
 LABEL_LIMIT_HELP = _(
     "The key can fetch and move only these labels. It cannot write records, "
-    "because a change also affects other labels. Leave empty to allow all, "
-    "including ones added later."
+    "because a change also affects other labels."
 )
 OVERLAP_CHOICES = [
     (0, _("No overlap")),
@@ -56,8 +54,29 @@ OVERLAP_CHOICES = [
 ]
 
 
+ACCESS_CHOICES = [("all", _("All, including ones added later")), ("selected", _("Only selected"))]
+# The dimensions in which a key can be limited.
+SCOPE_NAMES = ("agents", "channels", "labels")
+
+
+class AccessField(forms.ChoiceField):
+    """Whether a key is limited to selected agents, channels or labels. Nothing selected is never "all"."""
+
+    # The form checks it together with the selection, so it is not marked as optional.
+    is_required_later = True
+
+    def __init__(self, label: StrOrPromise, *, initial: str = "") -> None:
+        super().__init__(
+            label=cast("str", label),
+            choices=ACCESS_CHOICES,
+            initial=initial,
+            required=False,
+            widget=forms.RadioSelect,
+        )
+
+
 class ScopeChoicesField(forms.MultipleChoiceField):
-    """Checkboxes for the agents, channels or labels that a key is limited to. None ticked means no limit."""
+    """Checkboxes for the agents, channels or labels that a key is limited to."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -115,10 +134,12 @@ class KeyForm(KeyExpiryForm):
     can_activate = forms.BooleanField(
         label=_("Write active memories without approval"), required=False, help_text=ACTIVATE_HELP
     )
-    agents = ScopeChoicesField(label=_("Agents"), help_text=AGENT_LIMIT_HELP)
-    channels = ScopeChoicesField(label=_("Channels"), help_text=CHANNEL_LIMIT_HELP)
-    labels = ScopeChoicesField(label=_("Labels"), help_text=LABEL_LIMIT_HELP)
-    field_order = ("name", "kind", "expires_at", "verbs", "can_activate", "agents", "channels", "labels")
+    agents_access = AccessField(_("Agents"))
+    agents = ScopeChoicesField(label=_("Selected agents"), help_text=AGENT_LIMIT_HELP)
+    channels_access = AccessField(_("Channels"), initial="all")
+    channels = ScopeChoicesField(label=_("Selected channels"), help_text=CHANNEL_LIMIT_HELP)
+    labels_access = AccessField(_("Labels"), initial="all")
+    labels = ScopeChoicesField(label=_("Selected labels"), help_text=LABEL_LIMIT_HELP)
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -129,6 +150,8 @@ class KeyForm(KeyExpiryForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
+        for name in SCOPE_NAMES:
+            self.check_access(name, values.get(f"{name}_access", ""), values.get(name, []))
         allowed = VERBS_BY_KIND.get(values.get("kind", ""), ())
         if "kind" in values and (beyond := [verb for verb in values.get("verbs", ()) if verb not in allowed]):
             self.add_error("verbs", describe_forbidden_verb(beyond[0], values["kind"]))
@@ -140,6 +163,17 @@ class KeyForm(KeyExpiryForm):
                     "can_activate", gettext("Also select “Write”. Without it the bot cannot write anything.")
                 )
         return values
+
+    def check_access(self, name: str, access: str, selected: list[str]) -> None:
+        """Add an error unless the selection agrees with the choice between all and selected ones."""
+        if access == "all" and selected:
+            self.add_error(
+                name, gettext("You selected some. Choose “Only selected”, or clear the selection.")
+            )
+        elif access == "selected" and not selected:
+            self.add_error(name, gettext("Select at least one."))
+        elif not access and not selected:
+            self.add_error(f"{name}_access", gettext("Choose whether the key can access all or only some."))
 
     def scopes(self) -> dict[str, list[str]]:
         """Return the scopes of the new key. A dimension in which the key is not limited is left out."""

@@ -11,6 +11,7 @@ from personas.models import Memory, MemoryState
 from personas.records.forms import RecordChoiceField, RecordForm
 from personas.selectors import list_agents
 
+MAX_CHOICE_LENGTH = 200
 NEW_STATE_CHOICES = [
     (MemoryState.ACTIVE.value, _("Active: used in prompts immediately")),
     (MemoryState.PROPOSED.value, _("Proposed: needs approval first")),
@@ -56,12 +57,20 @@ class MemoryForm(RecordForm):
         )
 
 
+class MemoryChoiceField(RecordChoiceField):
+    """Choice of a memory by its text."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        text = " ".join(obj.text.split())
+        return text if len(text) <= MAX_CHOICE_LENGTH else f"{text[: MAX_CHOICE_LENGTH - 1]}…"
+
+
 class SuccessorForm(forms.Form):
     """Form with one field: the memory that supersedes the memory shown on the page."""
 
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)
-        self.successor = RecordChoiceField(
+        self.successor = MemoryChoiceField(
             label=gettext("Replace with"), empty_label=gettext("Choose the current memory")
         )
         self.successor.set_choices(rows)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
@@ -179,4 +179,6 @@ class MemoryPages(MemoryBoardPages):
 
     def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
         active = list_memories(request.workspace).filter(state=MemoryState.ACTIVE)
+        # A memory that another agent has cannot replace it.
+        active = active.filter(Q(agent=None) | Q(agent=memory.agent_id))
         return SuccessorForm(data, rows=active.exclude(pk=memory.pk))

@@ -1,6 +1,6 @@
 """Pages to import and export IDENTITY.md, SOUL.md and USER.md."""
 
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -14,15 +14,22 @@ from personas.persona_files.forms import PersonaFileImportForm
 from personas.persona_files.services import parse_persona_file, render_persona_file
 from personas.records.views import RecordPages
 from personas.roles import Permission
+from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 
 N = TypeVar("N", bound=Named)
+MAX_ASSIGNABLE_AGENTS = 20
 
 
 class PersonaFilePages(RecordPages[N]):
     """Pages of a kind of record that can be imported from and exported to a Markdown file."""
 
     file_name: ClassVar[str]
+
+    def detail_context(self, request: WorkspaceRequest, record: N) -> dict[str, Any]:
+        """Offer the agents that could use the record."""
+        agents = list_agents(request.workspace).filter(archived_at=None)
+        return {"assignable_agents": agents[:MAX_ASSIGNABLE_AGENTS]}
 
     def more_urls(self) -> list[URLPattern]:
         return [

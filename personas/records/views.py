@@ -91,6 +91,10 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         """Return initial values for the form of a new record; subclasses read them from the query string."""
         return {}
 
+    def get_edit_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        """Return values that the form of an existing record shows instead of the stored ones."""
+        return {}
+
     def more_urls(self) -> list[URLPattern]:
         return []
 
@@ -122,7 +126,8 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
         if request.method != "POST":
-            form = self.form(workspace=request.workspace, record=record)
+            initial = self.get_edit_initial(request)
+            form = self.form(workspace=request.workspace, record=record, initial=initial)
             return self.render_page(request, "form", {"form": form, "record": record})
         return self.save(request, record)
 

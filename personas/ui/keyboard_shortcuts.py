@@ -44,6 +44,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
             Shortcut(("o", "Enter"), _("Open the row"), "open", ROW_SELECTOR),
             Shortcut(("x", "Space"), _("Select the row"), "tick", CHECKBOX_SELECTOR),
             Shortcut(("/",), _("Search in this list"), "search", "[data-search]"),
+            Shortcut(("n",), _("New record"), "press", '[data-key="n"]'),
         ),
     ),
     (

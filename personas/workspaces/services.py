@@ -2,16 +2,19 @@
 
 from django.db import transaction
 from django.utils.crypto import get_random_string
+from django.utils.translation import gettext as _
 
 from core.db.workspace_scope import all_workspaces
 from personas.actors import Actor
 from personas.audit.services import build_audit_event, write_audit_event
 from personas.channels.models import BUILT_IN_FORMATTING
+from personas.errors import InvalidInput
 from personas.models import BUILT_IN_CHANNELS, AuditEvent, Channel, Membership, Revision, User, Workspace
 from personas.records.revisions import build_revision
 from personas.records.services import convert_save_errors
 from personas.roles import Role
 from personas.tenancy.middleware import list_memberships
+from personas.workspaces.models import RESERVED_SLUGS
 
 # Length of the random suffix of a slug that is in use.
 SUFFIX_LENGTH = 4
@@ -25,7 +28,8 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
 
     If the slug is in use, the workspace gets another one that starts with it.
     """
-    slug = find_free_workspace_slug(slug, owner)
+    check_workspace_slug(slug, owner)
+    slug = find_free_workspace_slug(slug)
     workspace, by = Workspace(name=name, slug=slug), Actor.person(owner)
     with convert_save_errors():
         workspace.full_clean()
@@ -44,14 +48,21 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
     return workspace
 
 
-def find_free_workspace_slug(slug: str, owner: User) -> str:
-    """Return the slug, or the slug with a random suffix if a workspace that the owner cannot see has it.
+def check_workspace_slug(slug: str, owner: User) -> None:
+    """Raise InvalidInput if the slug is reserved, or belongs to a workspace that the owner knows."""
+    if slug in RESERVED_SLUGS:
+        raise InvalidInput.on("slug", _("“%(slug)s” is reserved. Choose another slug.") % {"slug": slug})
+    if slug in {membership.workspace.slug for membership in list_memberships(owner)}:
+        message = _("You already have a workspace with the slug “%(slug)s”. Choose another slug.")
+        raise InvalidInput.on("slug", message % {"slug": slug})
 
-    An error message would tell everyone which workspaces exist. If the owner is a member of the workspace
-    with this slug, the slug is returned, and saving it fails with a message.
+
+def find_free_workspace_slug(slug: str) -> str:
+    """Return the slug, or the slug with a random suffix if a workspace has it.
+
+    An error message would tell everyone which workspaces exist.
     """
-    own_slugs = {membership.workspace.slug for membership in list_memberships(owner)}
-    if slug in own_slugs or not Workspace.objects.filter(slug=slug).exists():
+    if not Workspace.objects.filter(slug=slug).exists():
         return slug
     suffix = get_random_string(SUFFIX_LENGTH, "abcdefghjkmnpqrstuvwxyz23456789")
     max_length = Workspace._meta.get_field("slug").max_length or 0

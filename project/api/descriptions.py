@@ -162,6 +162,7 @@ PARAMETER_DESCRIPTIONS = {
     "label": "The name of a label.",
     "object_id": "The id of a record.",
     "request_id": "The id of a request.",
+    "trace_id": "The trace id of the header traceparent.",
     "since": "Only those at this time or later.",
     "status": "Only those with this status.",
     "updated_since": "Only those changed at this time or later.",

@@ -65,6 +65,7 @@ FIELD_VALUES: dict[str, Any] = {
     "record": 12,
     "reporter": "support-bot",
     "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e",
+    "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     "requested_by": "ada@example.com",
     "revision": 3,
     "role": "editor",

@@ -10,7 +10,7 @@ from personas.tenancy.lost_nodes import WORKSPACE_NODES_SQL
 from project.distribution.catalog import Catalog, query_rows, read_catalog
 from project.distribution.fetch_function import build_fetch_function
 from project.distribution.plan import Step, build_plan, quote_name
-from prompts.serving.ledger_insert import FETCH_FUNCTION
+from prompts.serving.ledger_insert import FETCH_FUNCTION, STORED_COLUMNS
 
 Reporter = Callable[[str], None]
 TRANSACTION_SETTINGS = (
@@ -52,7 +52,10 @@ def plan_distribution() -> tuple[Catalog, list[Step]]:
 
 
 def has_fetch_function() -> bool:
-    return bool(query_rows("SELECT 1 FROM pg_proc WHERE proname = %s", [FETCH_FUNCTION]))
+    """Whether the function exists and stores all present columns: each release may add some."""
+    columns = ", ".join(STORED_COLUMNS)
+    rows = query_rows("SELECT prosrc FROM pg_proc WHERE proname = %s", [FETCH_FUNCTION])
+    return any(f"(id, {columns})" in source for (source,) in rows)
 
 
 def distribute(steps: list[Step], catalog: Catalog, report: Reporter) -> None:

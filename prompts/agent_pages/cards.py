@@ -57,6 +57,11 @@ class PersonaCard:
         return self.name
 
     @property
+    def family(self) -> str:
+        """The segment of the URLs of its records."""
+        return PERSONA_FAMILIES[self.name]
+
+    @property
     def is_shared(self) -> bool:
         return self.agent_count > 1
 

@@ -1,5 +1,6 @@
 """Count tokens with the o200k_base vocabulary of the package bpe_openai, without network access."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
@@ -53,3 +54,20 @@ def replace_lone_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def count_tokens_from(counts: Sequence[tuple[str, int]], offset: int) -> int:
+    """Return the number of tokens after a character offset.
+
+    `counts` has the text and token count of each section. Only the rest of the section that contains the
+    offset must be counted again.
+    """
+    at, tokens = 0, 0
+    for text, count in counts:
+        end = at + len(text)
+        if at >= offset:
+            tokens += count
+        elif end > offset:
+            tokens += count_tokens_cached(text[offset - at :])
+        at = end
+    return tokens

@@ -17,11 +17,10 @@ from personas.models import (
     Membership,
     Memory,
     MemoryState,
-    Soul,
     Workspace,
 )
 from prompts.drift.selectors import list_never_released_reports
-from prompts.models import AgentPrompt, BuildCause, LedgerEntry, Release, ReleaseStatus
+from prompts.models import AgentPrompt, BuildCause, LedgerEntry, PromptVersion, Release, ReleaseStatus
 from skills.inbox.selectors import list_last_runs, list_pending_files
 from skills.models import FileState, RunStatus
 from skills.sources.selectors import list_source_holds
@@ -33,7 +32,7 @@ BUILT_WINDOW = timedelta(hours=24)
 class WorkspaceCounts:
     """Counts of agents, prompts and pending work, and which setup steps are done.
 
-    `built` counts the prompts built in the last 24 hours, `unbuilt` those whose last build failed.
+    `built` counts the versions built in the last 24 hours, `unbuilt` those whose last build failed.
     `never_released` counts the bots that have loaded a text that matches no version.
     """
 
@@ -75,12 +74,14 @@ def query_counts(workspace: int, built_since: datetime, now: datetime) -> QueryS
 
 def build_count_annotations(workspace: int, built_since: datetime, now: datetime) -> dict[str, Any]:
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
+    # By prompt, whose versions have an index by time.
+    versions = PromptVersion.objects.in_workspace(workspace)
     files = list_pending_files(workspace)
     memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)
     releases = Release.objects.in_workspace(workspace)
     querysets: dict[str, QuerySet[Any]] = {
         "agents": Agent.objects.in_workspace(workspace).filter(archived_at=None),
-        "built": prompts.filter(built_at__gte=built_since),
+        "built": versions.filter(prompt__built_at__gte=built_since, created_at__gte=built_since),
         "unbuilt": prompts.exclude(problem=""),
         "proposed": memories.filter(state=MemoryState.PROPOSED),
         "requested": releases.filter(status=ReleaseStatus.REQUESTED),
@@ -108,7 +109,7 @@ def build_setup_annotations(workspace: int) -> dict[str, Any]:
     invited = Invitation.objects.in_workspace(workspace).filter(withdrawn_at=None)
     return {
         "has_channel": Exists(AgentChannel.objects.in_workspace(workspace).filter(agent__archived_at=None)),
-        "has_soul": Exists(Soul.objects.in_workspace(workspace)),
+        "has_soul": Exists(Agent.objects.in_workspace(workspace).exclude(soul=None)),
         "has_key": Exists(ApiKey.objects.in_workspace(workspace)),
         "has_fetch": Exists(LedgerEntry.objects.in_workspace(workspace)),
         "has_company": Q(Exists(members.filter(size__gt=1))) | Q(Exists(invited)),

@@ -65,6 +65,9 @@ LEDGER_ROW_FIELDS: dict[str, Schema] = {
     ),
     "size": integer_schema(),
     "request_id": TEXT_SCHEMA,
+    "traceparent": nullable_schema(
+        line_schema(55, description="The header of the request, if it was valid. The seal does not cover it.")
+    ),
     "client": TEXT_SCHEMA,
     "key": nullable_schema(KEY_SCHEMA),
 }
@@ -104,6 +107,7 @@ LEDGER_FILTERS: dict[str, Schema] = {
     "since": datetime_schema(),
     "until": datetime_schema(description="Before this moment."),
     "request_id": line_schema(64, least=1),
+    "trace_id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
 }
 LIST_PARAMETERS: dict[str, Schema] = {**LEDGER_FILTERS, **PAGINATION_PARAMS}
 COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "ledger"}
@@ -134,6 +138,7 @@ def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:
         key_id=query.get("key"),
         status=query.get("status"),
         request_id=query.get("request_id", ""),
+        trace_id=query.get("trace_id", ""),
         since=since,
         until=until,
     )
@@ -190,6 +195,7 @@ def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
         "recorded_digest": row.served_digest,
         "size": row.size,
         "request_id": row.request_id,
+        "traceparent": row.traceparent,
         "client": row.reader_label,
         "key": {"id": row.key.pk, "name": row.key.name} if row.key else None,
     }

@@ -22,6 +22,12 @@ class LedgerFilterForm(forms.Form):
     status = forms.ChoiceField(required=False, choices=STATUS_CHOICES, label=_("Status"))
     version = forms.IntegerField(label=_("Version"), required=False, min_value=1, max_value=2**31 - 1)
     request = forms.CharField(required=False, max_length=64, label=_("Request ID"))
+    trace = forms.RegexField(
+        r"^[0-9a-f]{32}$",
+        required=False,
+        label=_("Trace ID"),
+        error_messages={"invalid": _("A trace ID has 32 hexadecimal digits in lower case.")},
+    )
     since = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("From"))
     until = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("Before"))
 
@@ -56,6 +62,7 @@ class LedgerFilterForm(forms.Form):
             status=int(data["status"]) if data["status"] else None,
             label=data["label"].strip(),
             request_id=data["request"].strip(),
+            trace_id=data["trace"],
             since=data["since"],
             until=data["until"],
         )

@@ -39,6 +39,9 @@ class LedgerEntry(WorkspaceOwned):
     request_id = models.CharField(max_length=64)
     at = models.DateTimeField()
     seal = models.CharField(max_length=64)
+    # The header of the request (W3C Trace Context), if it was valid. It is a statement of the client, and the
+    # seal does not cover it.
+    traceparent = models.CharField(max_length=55, null=True)  # noqa: DJ001  # no default: see the migration
 
     class Meta(WorkspaceOwned.Meta):
         indexes = [

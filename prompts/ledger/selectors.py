@@ -29,6 +29,7 @@ class LedgerFilter:
     status: int | None = None
     label: str = ""
     request_id: str = ""
+    trace_id: str = ""
     since: datetime | None = None
     until: datetime | None = None
 
@@ -57,6 +58,7 @@ def list_ledger_entries(workspace: Workspace | int, filters: LedgerFilter) -> Qu
         "status": filters.status,
         "label": filters.label or None,
         "request_id": filters.request_id or None,
+        "traceparent__contains": f"-{filters.trace_id}-" if filters.trace_id else None,
         "at__gte": filters.since,
         "at__lt": filters.until,
     }

@@ -3,21 +3,28 @@
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.utils.http import urlencode
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
 
 from core.db.keyset_pagination import KeysetPage
 from core.db.replica import has_recent_write, iterate_replica, read_from_replica
 from personas.audit.audited_export import audited_file_response
+from personas.errors import InvalidInput
 from personas.models import ApiKey, Workspace
-from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
+from personas.roles import Permission
+from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from personas.ui.export import build_export_columns
 from prompts.call_contents.quota import get_stored_today
 from prompts.ledger.forms import LedgerFilterForm
 from prompts.ledger.outdated_bots import OutdatedBot, find_outdated_fetches, load_outdated_bots
+from prompts.ledger.outdated_history import count_outdated_by_day
+from prompts.ledger.retention import set_ledger_retention
 from prompts.ledger.selectors import get_ledger_page, list_ledger_entries
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.replay.forms import Choices
@@ -38,6 +45,7 @@ EXPORT_COLUMNS = build_export_columns(
         "size",
         "served_digest",
         "request_id",
+        "traceparent",
     )
 )
 
@@ -114,12 +122,27 @@ def parse_ledger_cursor(text: str) -> int | None:
 
 
 def outdated_bots(request: WorkspaceRequest) -> HttpResponse:
-    """Show outdated bots: as a page, or for htmx requests as a panel of the ledger page."""
+    """Show outdated bots: as a page, or for htmx requests as a panel of the ledger page.
+
+    With `?history=1`, the response to htmx is the chart of the last days, which takes longer than the list.
+    """
+    if "history" in request.GET:
+        return render_outdated_history(request)
     bots, count = read_from_replica(
         lambda alias: get_shown_bots(request.workspace, alias), fresh=has_recent_write(request)
     )
-    context = {"bots": bots, "count": count, "more": count - len(bots)}
+    context: dict[str, Any] = {"bots": bots, "count": count, "more": count - len(bots)}
     name = "_stale" if getattr(request, "htmx", None) else "stale"
+    return render(request, f"prompts/ledger/{name}.html", context)
+
+
+def render_outdated_history(request: WorkspaceRequest) -> HttpResponse:
+    history = read_from_replica(
+        lambda alias: count_outdated_by_day(request.workspace, using=alias), fresh=has_recent_write(request)
+    )
+    rows = list(zip(history.days, history.counts, strict=True))
+    context = {"history": history, "history_rows": rows[::-1]}
+    name = "_history" if getattr(request, "htmx", None) else "history"
     return render(request, f"prompts/ledger/{name}.html", context)
 
 
@@ -129,9 +152,28 @@ def get_shown_bots(workspace: Workspace, using: str) -> tuple[list[OutdatedBot],
     return load_outdated_bots(workspace, fetches[:MAX_SHOWN_BOTS], using), len(fetches)
 
 
+@require_permission(Permission.MANAGE_MEMBERS)
+@require_POST
+def edit_retention(request: WorkspaceRequest) -> HttpResponse:
+    """Set how long the ledger is kept. The form is on the page of the workspace's settings."""
+    text = request.POST.get("ledger_months", "").strip()
+    try:
+        months = int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 0
+        set_ledger_retention(request.workspace, months, by=request.actor)
+    except InvalidInput as error:
+        messages.error(request, " ".join(error.errors.get("ledger_months", [error.message])))
+    else:
+        text = ngettext(
+            "The ledger is kept for %(count)s month.", "The ledger is kept for %(count)s months.", months
+        )
+        messages.success(request, text % {"count": months})
+    return redirect("workspace-settings", request.workspace.slug)
+
+
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("export/", export, name="export"),
     path("outdated/", outdated_bots, name="stale"),
+    path("retention/", edit_retention, name="retention"),
 ]
 urls = (urlpatterns, "ledger")

@@ -17,7 +17,7 @@ from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.sizes import get_plain_texts, get_texts_by_section
 from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
-from prompts.builds.tokens import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.versions.diff import count_common_prefix
@@ -321,20 +321,3 @@ def count_section_tokens(
 
 def format_over_budget(tokens: int, budget: int) -> str:
     return _("%(tokens)s of %(budget)s tokens") % {"tokens": f"{tokens:,}", "budget": f"{budget:,}"}
-
-
-def count_tokens_from(counts: Sequence[tuple[str, int]], offset: int) -> int:
-    """Return the number of tokens after a character offset.
-
-    `counts` has the text and token count of each section. Only the rest of the section that contains the
-    offset must be counted again.
-    """
-    at, tokens = 0, 0
-    for text, count in counts:
-        end = at + len(text)
-        if at >= offset:
-            tokens += count
-        elif end > offset:
-            tokens += count_tokens_cached(text[offset - at :])
-        at = end
-    return tokens

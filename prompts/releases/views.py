@@ -17,7 +17,7 @@ from personas.records.views import MAX_MESSAGE_LENGTH, get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
-from prompts.models import Release, ReleaseItem, ReleaseStatus
+from prompts.models import AgentPrompt, Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
 from prompts.releases import action_views
 from prompts.releases.authors import list_authored_items
@@ -81,7 +81,9 @@ def new(request: WorkspaceRequest) -> HttpResponse:
         get_submitted_data(request) if request.method == "POST" else None,
         rows=rows[:MAX_CHOICES],
         members=list_possible_reviewers(request.workspace, request.user),
-        initial={"message": get_query_param(request, "message")[:MAX_MESSAGE_LENGTH]},
+        initial={
+            "message": get_query_param(request, "message")[:MAX_MESSAGE_LENGTH] or find_common_message(rows)
+        },
     )
     if request.method == "POST" and form.is_valid():
         release = submit_release(request, form)
@@ -100,6 +102,12 @@ def new(request: WorkspaceRequest) -> HttpResponse:
         "left": len(picked_ids) - len(rows),
     }
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
+
+
+def find_common_message(prompts: Sequence[AgentPrompt]) -> str:
+    """Return the message of the edit that created the versions, if all that have a message have the same."""
+    found = {prompt.latest.message for prompt in prompts if prompt.latest and prompt.latest.message}
+    return found.pop()[:MAX_MESSAGE_LENGTH] if len(found) == 1 else ""
 
 
 def parse_prompt_ids(request: WorkspaceRequest) -> list[int]:

@@ -127,6 +127,15 @@ def list_channel_choices(workspace: Workspace) -> Sequence[tuple[str, str]]:
     return [(slug, name) for slug, name in rows.order_by("name", "pk").values_list("slug", "name")]
 
 
+def list_channels_by_agent(workspace: Workspace) -> dict[str, list[str]]:
+    """Return the slugs of the channels on which each agent ever had a prompt."""
+    rows = AgentPrompt.objects.in_workspace(workspace).order_by("channel__name", "pk")
+    channels: dict[str, list[str]] = {}
+    for agent, channel in rows.values_list("agent__slug", "channel__slug"):
+        channels.setdefault(agent, []).append(channel)
+    return channels
+
+
 def find_prompt_by_slugs(workspace: Workspace, agent: str, channel: str) -> AgentPrompt | None:
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("agent", "channel", "latest")
     return rows.filter(agent__slug=agent, channel__slug=channel).first()

@@ -2,21 +2,24 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.errors import DomainError
 from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
+from prompts.assembly.sizes import get_texts_by_section
 from prompts.assembly.slots import fill_segments
 from prompts.builds.tokens import count_tokens_cached
 from prompts.call_contents.selectors import get_call_values
@@ -35,6 +38,7 @@ from prompts.replay.selectors import (
     get_label_name,
     list_agent_choices,
     list_channel_choices,
+    list_channels_by_agent,
     list_fetches_around,
     list_latest_fetches,
 )
@@ -48,6 +52,13 @@ from prompts.versions.selectors import get_segments, get_tool_definitions
 from prompts.versions.stored_inputs import build_call_prompt
 from prompts.versions.text_rows import TextRow
 from prompts.versions.tool_definitions import DefinitionJson
+
+# Minutes before now, and the labels of their buttons.
+QUICK_TIMES = [
+    (60, gettext_lazy("1 hour ago")),
+    (1_440, gettext_lazy("1 day ago")),
+    (10_080, gettext_lazy("1 week ago")),
+]
 
 
 class ReplayPage(VersionPage):
@@ -65,14 +76,20 @@ class ReplayPage(VersionPage):
         return self.replay.segments
 
     def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
-        text = self.visible_text.text[rows[0].start : rows[-1].end]
+        if self.replay.entry is None:
+            # As built: the same numbers as on the page of the version.
+            return super().build_section(name, rows, ends)
+        text = self.section_texts.get(name, "")
         annotated = [
             AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
         ]
-        slots = [] if self.replay.entry else list(dict.fromkeys(slot for row in rows for slot in row.slots))
         return VersionSection(
-            name, annotated, len(text), count_tokens_cached(text), slots, "", find_main_origin_kind(rows)
+            name, annotated, len(text), count_tokens_cached(text), [], "", find_main_origin_kind(rows)
         )
+
+    @cached_property
+    def section_texts(self) -> dict[str, str]:
+        return get_texts_by_section(self.segments)
 
     @cached_property
     def definitions(self) -> Sequence[DefinitionJson] | None:
@@ -136,7 +153,7 @@ def search_replays(request: WorkspaceRequest) -> HttpResponse:
     params = request.GET
     if params.get("request", "").strip() or ("request" in params and "agent" not in params):
         return search_by_request(request)
-    if "at" in params:
+    if "at" in params or "ago" in params:
         return search_by_time(request)
     return render_replay_search(request)
 
@@ -153,6 +170,8 @@ def render_replay_search(
         "moment_form": moment_form or build_time_form(request, None),
         "request_form": request_form or ReplayByRequestForm(),
         "recent": list_latest_fetches(request.workspace),
+        "channels_by_agent": list_channels_by_agent(request.workspace),
+        "quick_times": QUICK_TIMES,
     }
     return render(request, "prompts/time_machine/find.html", context | more, status=status)
 
@@ -165,8 +184,17 @@ def build_time_form(request: WorkspaceRequest, data: Any) -> ReplayByTimeForm:
     return ReplayByTimeForm(data, initial=initial, **choices)
 
 
+def get_time_data(request: WorkspaceRequest) -> QueryDict:
+    """Return the data of the form. The buttons such as “1 hour ago” set the time instead of its field."""
+    data, minutes = request.GET.copy(), request.GET.get("ago", "")
+    if minutes in {str(value) for value, _label in QUICK_TIMES}:
+        at = timezone.localtime(timezone.now() - timedelta(minutes=int(minutes)))
+        data["at"] = f"{at:%Y-%m-%dT%H:%M:%S}"
+    return data
+
+
 def search_by_time(request: WorkspaceRequest) -> HttpResponse:
-    form = build_time_form(request, request.GET)
+    form = build_time_form(request, get_time_data(request))
     if not form.is_valid():
         return render_replay_search(request, status=422, moment_form=form)
     values = form.cleaned_data

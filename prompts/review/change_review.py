@@ -136,8 +136,9 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
     return SectionDiff(
         change.section,
         state,
-        count_tokens_cached(before),
-        count_tokens_cached(after),
+        # With the line breaks before the section, as the sizes of a version are counted.
+        count_tokens_cached(change.before),
+        count_tokens_cached(change.after),
         lines,
         withheld=withheld,
     )

@@ -27,6 +27,10 @@ from personas.models import (
 from prompts.models import Release
 from skills.models import ContextFile, Skill, Source
 
+# Lists whose route has another name, and kinds whose list has no search.
+LIST_ROUTES = {"files": "inbox:list"}
+NOT_SEARCHABLE_LISTS = {"releases", "keys", "members", "sources"}
+
 
 @dataclass(frozen=True)
 class SearchKind:
@@ -40,11 +44,18 @@ class SearchKind:
     title: Combinable
     # Text fields that are searched besides the title, as field names or lookup paths.
     extra_fields: tuple[str, ...] = ()
+    # Long texts that are searched too; matches there are ranked after those in the fields above.
+    text_fields: tuple[str, ...] = ()
     # Field used in the URL; empty if results link to the list page.
     key: str = "slug"
     about: str = ""
     # Whether rows can be archived; archived ones are ranked last.
     has_archive: bool = True
+
+    @property
+    def list_route(self) -> str:
+        """The route of the list that can be searched; empty if there is none."""
+        return "" if self.name in NOT_SEARCHABLE_LISTS else LIST_ROUTES.get(self.name, f"{self.name}:list")
 
     def list_rows(self, workspace: Workspace | int) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model.objects.in_workspace(workspace)
@@ -66,11 +77,27 @@ def build_search_kind(
 
 # In display order.
 SEARCH_KINDS: tuple[SearchKind, ...] = (
-    build_search_kind("agents", _("Agents"), "agents", Agent, "name", extra_fields=("slug",), about="slug"),
     build_search_kind(
-        "identities", _("Identities"), "identity", Identity, "label", extra_fields=("name",), about="name"
+        "agents",
+        _("Agents"),
+        "agents",
+        Agent,
+        "name",
+        extra_fields=("slug",),
+        text_fields=("description", "instructions"),
+        about="slug",
     ),
-    build_search_kind("souls", _("Souls"), "soul", Soul, "label"),
+    build_search_kind(
+        "identities",
+        _("Identities"),
+        "identity",
+        Identity,
+        "label",
+        extra_fields=("name",),
+        text_fields=("text", "vibe", "creature"),
+        about="name",
+    ),
+    build_search_kind("souls", _("Souls"), "soul", Soul, "label", text_fields=("text",)),
     build_search_kind(
         "user-profiles",
         _("User profiles"),
@@ -78,6 +105,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         UserProfile,
         "label",
         extra_fields=("name",),
+        text_fields=("notes", "location"),
         about="name",
     ),
     build_search_kind(
@@ -96,20 +124,50 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         "duty",
         Responsibility,
         "title",
+        text_fields=("text",),
         key="pk",
         about="agent__name",
     ),
     build_search_kind(
-        "tasks", _("Tasks"), "task", Task, "title", extra_fields=("number",), key="number", about="status"
+        "tasks",
+        _("Tasks"),
+        "task",
+        Task,
+        "title",
+        extra_fields=("number",),
+        text_fields=("description",),
+        key="number",
+        about="status",
     ),
     build_search_kind(
-        "skills", _("Skills"), "skill", Skill, "name", extra_fields=("description",), key="name"
+        "skills",
+        _("Skills"),
+        "skill",
+        Skill,
+        "name",
+        extra_fields=("description",),
+        text_fields=("body",),
+        key="name",
     ),
     build_search_kind(
-        "tools", _("Tools"), "tool", Tool, "name", extra_fields=("snippet",), key="name", about="snippet"
+        "tools",
+        _("Tools"),
+        "tool",
+        Tool,
+        "name",
+        extra_fields=("snippet",),
+        text_fields=("description", "guidelines"),
+        key="name",
+        about="snippet",
     ),
     build_search_kind(
-        "channels", _("Channels"), "channel", Channel, "name", extra_fields=("slug",), about="slug"
+        "channels",
+        _("Channels"),
+        "channel",
+        Channel,
+        "name",
+        extra_fields=("slug",),
+        about="slug",
     ),
     build_search_kind(
         "sources", _("Sources"), "source", Source, "label", extra_fields=("folder",), about="folder"

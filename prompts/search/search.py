@@ -1,11 +1,12 @@
 """Search records, files, versions, releases and members of one workspace for the command palette."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from operator import and_, or_
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import CharField, F, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Case, When
@@ -15,6 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
 from core.db.compiled_query import CompiledQuery
+from personas.erasure.services import ERASED_TEXT
 from personas.models import Workspace
 from prompts.models import PromptVersion
 from prompts.search.kinds import KIND_PERMISSIONS, SEARCH_KINDS, PermissionTest, SearchKind
@@ -23,7 +25,7 @@ from prompts.versions.timeline import HEAVY_COLUMNS
 MAX_PER_KIND, MAX_RESULTS = 6, 40
 # Longer titles are truncated in the palette.
 MAX_TITLE_LENGTH = 120
-RANK_PREFIX, RANK_INSIDE, RANK_ARCHIVED = 0, 1, 2
+RANK_PREFIX, RANK_INSIDE, RANK_TEXT, RANK_ARCHIVED = 0, 1, 2, 3
 RESULT_COLUMNS = ("result_kind", "result_key", "result_title", "result_about", "result_rank")
 VERSION_PATTERN = re.compile(r"(?P<name>.*?)\s*(?P<mark>\bv)?(?P<number>\d{1,9})", re.IGNORECASE)
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{6,64}")
@@ -77,6 +79,8 @@ def search_records(
         kind_rows = [row for row in rows if row[0] == kind.name]
         for row in sorted(kind_rows, key=lambda row: (row[4], row[2].casefold())):
             yield build_record_result(workspace, kind, row)
+        if len(kind_rows) == MAX_PER_KIND and kind.list_route:
+            yield build_list_result(workspace, kind, query)
     yield from list_studio_results(workspace, rows)
 
 
@@ -93,8 +97,12 @@ def get_search_query(kinds: tuple[SearchKind, ...]) -> CompiledQuery[[int, str, 
 
 def query_search_kind(workspace: int, kind: SearchKind, query: str, terms: list[str]) -> QuerySet[Any]:
     """Build the query for the best rows of a kind, with the columns that all kinds share."""
-    rows = rank_search_rows(kind, kind.list_rows(workspace), query)
-    best = rows.filter(build_terms_condition(kind, terms)).order_by("result_rank", "result_title", "pk")
+    rows = rank_search_rows(kind, kind.list_rows(workspace), query, terms)
+    best = (
+        rows.filter(build_terms_condition((*list_searched_fields(kind), *kind.text_fields), terms))
+        .exclude(result_title=ERASED_TEXT)
+        .order_by("result_rank", "result_title", "pk")
+    )
     # The limit is in a subquery: SQLite does not allow LIMIT in the parts of a UNION.
     limited = rows.filter(pk__in=best.values("pk")[:MAX_PER_KIND]).annotate(
         result_kind=Value(kind.name, TextField()),
@@ -105,21 +113,24 @@ def query_search_kind(workspace: int, kind: SearchKind, query: str, terms: list[
     return values
 
 
-def rank_search_rows(kind: SearchKind, rows: QuerySet[Any], query: str) -> QuerySet[Any]:
-    """Annotate the rank: prefix matches first, archived rows last."""
+def rank_search_rows(kind: SearchKind, rows: QuerySet[Any], query: str, terms: list[str]) -> QuerySet[Any]:
+    """Annotate the rank: prefix matches first, then other titles, then long texts, archived rows last."""
     rows = rows.annotate(result_title=Cast(Left(kind.title, MAX_TITLE_LENGTH), TextField()))
     has_prefix = reduce(or_, [Q(**{f"{name}__istartswith": query}) for name in list_searched_fields(kind)])
     ranks = [When(archived_at__isnull=False, then=Value(RANK_ARCHIVED))] if kind.has_archive else []
-    rank = Case(*ranks, When(has_prefix, then=Value(RANK_PREFIX)), default=Value(RANK_INSIDE))
+    ranks.append(When(has_prefix, then=Value(RANK_PREFIX)))
+    if kind.text_fields:
+        in_titles = build_terms_condition(list_searched_fields(kind), terms)
+        rank = Case(*ranks, When(in_titles, then=Value(RANK_INSIDE)), default=Value(RANK_TEXT))
+    else:
+        rank = Case(*ranks, default=Value(RANK_INSIDE))
     ranked: QuerySet[Any] = rows.annotate(result_rank=rank)
     return ranked
 
 
-def build_terms_condition(kind: SearchKind, terms: list[str]) -> Q:
-    """Require that every term occurs in at least one searched field."""
-    conditions = [
-        [Q(**{f"{name}__icontains": term}) for name in list_searched_fields(kind)] for term in terms
-    ]
+def build_terms_condition(fields: Sequence[str], terms: list[str]) -> Q:
+    """Require that every term occurs in at least one of the fields."""
+    conditions = [[Q(**{f"{name}__icontains": term}) for name in fields] for term in terms]
     return reduce(and_, [reduce(or_, alternatives) for alternatives in conditions])
 
 
@@ -139,11 +150,19 @@ def build_record_result(
 ) -> SearchResult:
     _name, key, title, about, rank = row
     args = [workspace.slug, *([key] if kind.key else [])]
-    hint = _("Archived") if rank == RANK_ARCHIVED else about
+    hint = _("Archived") if rank == RANK_ARCHIVED else _("in the text") if rank == RANK_TEXT else about
     label = title if len(title) < MAX_TITLE_LENGTH else f"{title[: MAX_TITLE_LENGTH - 1]}…"
     url = reverse(kind.route, args=args)
     return SearchResult(
         label, "" if hint == title else hint, url, kind.icon, kind.group, rank, kind.name, key
+    )
+
+
+def build_list_result(workspace: Workspace, kind: SearchKind, query: str) -> SearchResult:
+    """Build a result that opens the list of a kind with the same search, if not all matches are shown."""
+    url = f"{reverse(kind.list_route, args=[workspace.slug])}?{urlencode({'q': query})}"
+    return SearchResult(
+        _("All matches in %(kind)s") % {"kind": kind.group}, "", url, "search", kind.group, RANK_INSIDE
     )
 
 

@@ -1,5 +1,6 @@
 """POST /prompts:batchGet: fetch many prompts in one request, each with its own status and ledger row."""
 
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -17,7 +18,7 @@ from personas.api_keys.scopes import FETCH
 from prompts.models import PRODUCTION
 from prompts.serving import EMPTY_SLOTS, CallContext, InvalidKey, KeyClient, PromptRequest
 from prompts.serving.fetch_api import VARY_HEADER, Headers, RawResponse, serve_with_rate_limit
-from prompts.serving.http_params import parse_at_parameter
+from prompts.serving.http_params import parse_at_parameter, parse_traceparent
 from prompts.serving.post_api import NO_STORE_HEADER, add_body_pointers, post_view
 from prompts.serving.response_body import JSON_TYPE, render_json_body
 from prompts.serving.schema import BATCH_SCHEMA, FAILED, NOT_MODIFIED, SERVED
@@ -49,7 +50,9 @@ def batch_get_prompts(request: HttpRequest, client: KeyClient, request_id: str) 
     """Return one result per requested prompt, in request order; a failed item does not fail the others."""
     items = parse_json_body(request, BATCH_REQUEST_VALIDATOR)["prompts"]
     rate_limit_headers: Headers = []
-    results = [render_batch_result(client, item, request_id, rate_limit_headers) for item in items]
+    traceparent = parse_traceparent(request.META.get("HTTP_TRACEPARENT", ""))
+    context = CallContext(EMPTY_SLOTS, request_id, traceparent=traceparent)
+    results = [render_batch_result(client, item, context, rate_limit_headers) for item in items]
     body = b'{"results":[' + b",".join(results) + b"]}"
     headers = [
         VARY_HEADER,
@@ -64,11 +67,11 @@ def batch_get_prompts(request: HttpRequest, client: KeyClient, request_id: str) 
 
 
 def render_batch_result(
-    client: KeyClient, item: dict[str, Any], request_id: str, rate_limit_headers: Headers
+    client: KeyClient, item: dict[str, Any], context: CallContext, rate_limit_headers: Headers
 ) -> bytes:
     at = parse_at_parameter(item["at"]) if "at" in item else None
     prompt_request = PromptRequest(item["agent"], item["channel"], item.get("label", PRODUCTION), at)
-    call = CallContext(EMPTY_SLOTS, request_id, (item["known_digest"],) if "known_digest" in item else ())
+    call = replace(context, known_digests=(item["known_digest"],)) if "known_digest" in item else context
     try:
         served, headers = serve_with_rate_limit(client, prompt_request, call, "fetch")
     except InvalidKey:
@@ -77,8 +80,9 @@ def render_batch_result(
     except Exception as error:  # any error becomes the result of this item
         problem = exception_to_problem(add_body_pointers(error))
         if problem.status == 500:
-            log.exception("fetch_failed", request_id=request_id)
-        return render_batch_item(FAILED, prompt_request, "problem", encode_json(problem.to_json(request_id)))
+            log.exception("fetch_failed", request_id=call.request_id)
+        problem_json = encode_json(problem.to_json(call.request_id))
+        return render_batch_item(FAILED, prompt_request, "problem", problem_json)
     rate_limit_headers += headers.items()
     if served.status == 304:
         return render_batch_item(NOT_MODIFIED, prompt_request, "ledger_id", b"%d" % served.ledger_id)

@@ -41,6 +41,7 @@ from prompts.serving.http_params import (
     negotiate_content_type,
     parse_if_none_match,
     parse_prompt_request,
+    parse_traceparent,
 )
 from prompts.serving.response_body import JSON_TYPE, format_repr_digest, render_json_body, render_text_body
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
@@ -105,7 +106,12 @@ def answer_fetch(
     check_lengths(query, meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_IF_NONE_MATCH", ""))
     prompt_request = parse_prompt_request(target.agent, target.channel, query)
     content_type = require_content_type(meta.get("HTTP_ACCEPT", ""), is_text=target.is_text)
-    call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")))
+    call = CallContext(
+        EMPTY_SLOTS,
+        request_id,
+        parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")),
+        parse_traceparent(meta.get("HTTP_TRACEPARENT", "")),
+    )
     is_head = method == "HEAD"
     served, rate_limit_headers = serve_with_rate_limit(
         client, prompt_request, call, "fetch", describe_prompt if is_head else serve_prompt

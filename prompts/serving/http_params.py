@@ -1,4 +1,4 @@
-"""Parse the query string and the headers Accept and If-None-Match of a fetch."""
+"""Parse the query string and the headers Accept, If-None-Match and traceparent of a fetch."""
 
 import re
 from collections.abc import Mapping
@@ -19,6 +19,9 @@ MAX_PARAMETERS = 20
 TIMESTAMP_HINT = "Name a moment with its offset from UTC, such as 2026-03-07T14:55:05Z."
 # URL decoding turns an unescaped plus sign of a UTC offset into a space: `12:00:00 02:00`.
 UNESCAPED_PLUS = re.compile(r" (\d\d:?\d\d)$")
+# W3C Trace Context: version, trace id, parent id and flags.
+TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+TRACEPARENT_LENGTH = 55
 
 
 @lru_cache(maxsize=2_000)
@@ -125,3 +128,17 @@ def parse_if_none_match(if_none_match: str) -> tuple[str, ...]:
     if if_none_match.strip() == "*":
         return ("*",)
     return tuple(tag for _, tag in ETAG_PATTERN.findall(if_none_match) if tag != "*")
+
+
+def parse_traceparent(header: str) -> str:
+    """Return the header traceparent, or an empty string if it is missing or invalid.
+
+    Invalid ones are ignored, as W3C Trace Context requires. Versions after 00 may have further fields, which
+    are cut off.
+    """
+    if not header:
+        return ""
+    start, rest = header[:TRACEPARENT_LENGTH], header[TRACEPARENT_LENGTH:]
+    if not TRACEPARENT.fullmatch(start) or (rest and (start.startswith("00") or rest[0] != "-")):
+        return ""
+    return start

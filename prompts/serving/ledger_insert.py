@@ -35,6 +35,7 @@ STORED_COLUMNS = {
     "request_id": "text",
     "at": "timestamptz",
     "seal": "text",
+    "traceparent": "text",
 }
 # Values that are not stored, but compared with the joined rows, and their PostgreSQL types.
 CHECKED_COLUMNS = {
@@ -151,11 +152,13 @@ class InsideTransaction(RuntimeError):
 class LedgerValues(NamedTuple):
     """The values of a new ledger row: the row that the seal is computed from, and the slots as JSON.
 
-    The row itself contains only a digest of the slots.
+    The row itself contains only a digest of the slots. The seal does not cover `traceparent`.
     """
 
     row: LedgerRow
     slots: str
+    # Validated, so it needs no JSON escaping. Empty if the client sent none.
+    traceparent: str = ""
 
 
 @cache
@@ -217,10 +220,12 @@ def insert_ledger_row(
     max_skew: int = settings.DRAMATIS_MAX_CLOCK_SKEW
     sql = build_insert_sql(database.vendor, pointer, is_key=is_key, max_skew=max_skew)
     row, seal = values.row, values.row.seal()
+    # A missing field is null in the row.
+    trace = f',"traceparent":"{values.traceparent}"' if values.traceparent else ""
     draft = (
         f'{{{resolution.as_json},"label":{encode_json(row.label)},"slots":{values.slots},'
         f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
-        f'"request_id":{encode_json(row.request_id)},"at":"{database.ops.adapt_datetimefield_value(row.at)}","seal":"{seal}"}}'
+        f'"request_id":{encode_json(row.request_id)},"at":"{database.ops.adapt_datetimefield_value(row.at)}","seal":"{seal}"{trace}}}'
     )
     call_sql = build_fetch_call(pointer, is_key=is_key, max_skew=max_skew)
     return write_ledger_row(

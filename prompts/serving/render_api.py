@@ -28,6 +28,7 @@ from prompts.serving.fetch_api import (
     require_content_type,
     serve_with_rate_limit,
 )
+from prompts.serving.http_params import parse_traceparent
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
 from prompts.serving.resolve import authenticate_key, check_key_format, check_scopes
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
@@ -147,7 +148,11 @@ def render_prompt_view(
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
     content_type = require_content_type(request.META.get("HTTP_ACCEPT", ""))
     prompt_request = PromptRequest(agent, channel, body.get("label", PRODUCTION), action=RENDER)
-    call = CallContext(parse_request_slots(client, prompt_request, body), request_id)
+    call = CallContext(
+        parse_request_slots(client, prompt_request, body),
+        request_id,
+        traceparent=parse_traceparent(request.META.get("HTTP_TRACEPARENT", "")),
+    )
     served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "render")
     headers = [*rate_limit_headers.items(), NO_STORE_HEADER]
     if served.unplaced:

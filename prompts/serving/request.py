@@ -63,6 +63,8 @@ class CallContext:
     request_id: str
     # From the If-None-Match header or the `known_digest` of a batch item. `*` matches any version.
     known_digests: tuple[str, ...] = ()
+    # The valid header traceparent of the request, or an empty string.
+    traceparent: str = ""
 
     def has_digest(self, digest: str) -> bool:
         return bool(self.known_digests) and (digest in self.known_digests or "*" in self.known_digests)

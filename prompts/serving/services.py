@@ -333,7 +333,7 @@ def _build_ledger_values(
         request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
         at=prepared.at,
     )
-    return LedgerValues(row, stored.decode())
+    return LedgerValues(row, stored.decode(), call.traceparent)
 
 
 def _build_served_prompt(

@@ -14,6 +14,8 @@ from prompts.models import PromptSettings
 from prompts.settings.models import ENTRY_CHOICES, MODE_CHOICES
 
 INHERITED_LABEL = _("Inherited")
+# The workspace has no level to inherit from.
+DEFAULT_LABEL = _("Default")
 NATIVE_TOOLS_CHOICES = [
     ("", INHERITED_LABEL),
     ("yes", _("Yes, as definitions")),
@@ -116,12 +118,26 @@ class PromptSettingsForm(RecordForm):
 
     record: PromptSettings | None
 
-    def __init__(self, *args: Any, is_agent: bool | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, is_agent: bool | None = None, is_workspace: bool = False, **kwargs: Any
+    ) -> None:
         record = kwargs.get("record")
         self.is_agent = is_agent if is_agent is not None else record is not None and record.level == "agent"
+        self.is_workspace = is_workspace
         super().__init__(*args, **kwargs)
         for name, choices in (("entry", ENTRY_CHOICES), ("mode", MODE_CHOICES)):
             cast("forms.ChoiceField", self.fields[name]).choices = [("", INHERITED_LABEL), *choices]
+        if self.is_workspace:
+            self.set_default_labels()
+
+    def set_default_labels(self) -> None:
+        """Call the empty choice “Default”: nothing is inherited at the level of the workspace."""
+        for name in (*PERSONA_FIELDS, *YES_NO_FIELDS, "entry", "mode"):
+            field = cast("Any", self.fields[name])
+            if name in PERSONA_FIELDS:
+                field.empty_label = DEFAULT_LABEL
+            else:
+                field.choices = [("", DEFAULT_LABEL), *list(field.choices)[1:]]
 
     def initial_values(self) -> dict[str, Any]:
         values = super().initial_values()

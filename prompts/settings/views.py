@@ -117,7 +117,13 @@ def edit_level_settings(
     row = find_level_settings(request.workspace, agent, channel)
     data = request.POST if request.method == "POST" else None
     is_agent = agent is not None and channel is None
-    form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=is_agent)
+    form = PromptSettingsForm(
+        data,
+        workspace=request.workspace,
+        record=row,
+        is_agent=is_agent,
+        is_workspace=agent is None and channel is None,
+    )
     if data is not None and form.is_valid():
         try:
             put_settings(

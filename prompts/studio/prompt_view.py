@@ -12,9 +12,8 @@ from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
 from prompts.assembly.sizes import get_texts_by_section
 from prompts.builds.compiler import BuildResult, build_prompt_report
-from prompts.builds.tokens import count_tokens_cached
+from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.preview.impact import count_tokens_from
 from prompts.preview.services import PromptPreview
 from prompts.provenance.origins import RecordKey, get_url_key
 from prompts.studio.slot_form import SlotForm, fill_form_slots

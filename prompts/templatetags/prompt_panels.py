@@ -6,6 +6,7 @@ from typing import Any
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from personas.models import Agent, ApiKey, Memory, MemoryState, Record, WorkspaceOwned
@@ -29,11 +30,14 @@ from prompts.provenance.usage import (
     is_used_by_layout,
     list_unused_layouts,
 )
+from skills.agent_context.effective import AgentSkill
 
 register = template.Library()
 
 # Kinds without a usage panel: agent pages have their own tabs for prompts.
 EXCLUDED_KINDS = {"agent"}
+# These list skills that only people can start too.
+LAYOUTS_WITH_PEOPLE_SKILLS = {"opal"}
 
 
 @register.inclusion_tag("prompts/versions/_holdings.html", takes_context=True)
@@ -60,6 +64,16 @@ def record_usage_panel(context: dict[str, Any], record: WorkspaceOwned) -> dict[
 def is_in_layout(kind: str, layout: str) -> bool:
     """Whether prompts in this layout can contain records of this kind."""
     return is_used_by_layout(kind, layout)
+
+
+@register.simple_tag
+def skill_exclusion(skill: AgentSkill, layout: str) -> str:
+    """Return why prompts in this layout do not list a skill of an agent; empty if they do."""
+    if not is_used_by_layout("skill", layout):
+        return _("Not used by layout %(name)s") % {"name": layout}
+    if skill.disable_model_invocation and layout not in LAYOUTS_WITH_PEOPLE_SKILLS:
+        return _("Only people can start it")
+    return ""
 
 
 @register.simple_tag

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, DiffSpan, diff_lines
 from prompts.assembly.segments import SESSION, TURN, Origin, Segment
+from prompts.assembly.sizes import measure_sections
 from prompts.versions.tool_definitions import DefinitionJson, encode_definition, format_definition
 
 TokenCounter = Callable[[str], int]
@@ -105,8 +106,18 @@ def compare_segments(
 ) -> VersionDiff:
     """Compare the segments and tool definitions of two versions; several comparisons may share one budget."""
     budget = budget or DiffBudget()
+    # The same numbers as on the page of a version: with the line breaks before a section.
+    old, new = measure_sections(before, count), measure_sections(after, count)
+    sections = diff_sections(join_section_texts(before), join_section_texts(after), lambda _: 0, budget)
     return VersionDiff(
-        diff_sections(join_section_texts(before), join_section_texts(after), count, budget),
+        [
+            replace(
+                section,
+                tokens_before=old.get(section.name, (0, 0))[1],
+                tokens_after=new.get(section.name, (0, 0))[1],
+            )
+            for section in sections
+        ],
         find_moved_segments(before, after),
         measure_cache_prefix(before, after, count),
         diff_definitions(*tools, count, budget),

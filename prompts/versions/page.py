@@ -15,7 +15,8 @@ from django.utils.translation import ngettext
 from personas.models import Workspace
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import Origin, Segment
-from prompts.builds.tokens import count_tokens_cached
+from prompts.assembly.sizes import get_texts_by_section
+from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.hashed_rows import build_version_row
 from prompts.models import PromptVersion
 from prompts.provenance.causes import describe_causes, list_cause_revisions
@@ -241,9 +242,11 @@ class VersionPage:
 
         The tool definitions count as before it.
         """
-        length = max(len(self.visible_text.text), 1)
-        text_share = min(find_per_call_offset(self.segments), length) / length
-        return (self.tool_tokens + text_share * self.text_tokens) / max(self.tokens, 1)
+        tokens = {section.name: section.tokens for section in self.sections}
+        texts = get_texts_by_section(self.segments)
+        counts = [(text, tokens.get(section, 0)) for section, text in texts.items()]
+        later = count_tokens_from(counts, find_per_call_offset(self.segments))
+        return max(0, self.tokens - later) / max(self.tokens, 1)
 
     @cached_property
     def lockfile(self) -> list[LockfileEntry]:

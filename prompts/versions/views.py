@@ -21,6 +21,7 @@ from prompts.versions.diff_views import SHOW_ALL
 from prompts.versions.page import VersionPage
 from prompts.versions.selectors import find_earlier_move, get_segments
 from prompts.versions.serializers import version_json
+from prompts.versions.size_history import load_size_history
 from prompts.versions.sizes import build_size_table, describe_contributors
 from prompts.versions.timeline import (
     VersionPaginator,
@@ -57,6 +58,7 @@ def version_timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
     context |= build_label_context(prompt, labels)
     context["back_to"] = find_rollback_number(prompt, context["production"])
     context |= build_size_context(request, prompt)
+    context["size_history"] = load_size_history(prompt)
     return render(request, "prompts/versions/list.html", context)
 
 

@@ -34,9 +34,16 @@ def an_hour_passes(page):
     session.save()
 
 
+def allow_all_agents(visit):
+    visit.page.get_by_role("group", name="Agents", exact=True).get_by_label(
+        "All, including ones added later"
+    ).check()
+
+
 def make_key(visit, name="Front desk"):
     visit.go("keys/new/")
     visit.fill(Name=name)
+    allow_all_agents(visit)
     assert visit.press("Create key") == 200
     secret = visit.page.get_by_label(f"Secret of {name}").input_value()
     assert is_well_formed_key(secret)
@@ -112,6 +119,7 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
     alices = Visit(logged_in_page(alice), workspace.slug)
     confirm(alices, "keys/new/", PASSWORD)
     alices.fill(Name="Late")
+    allow_all_agents(alices)
     an_hour_passes(alices.page)
     alices.press("Create key")
     assert not ApiKey.objects.in_workspace(workspace).exists()
@@ -122,6 +130,7 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
 
     alices.go("keys/new/")
     alices.fill(Name="Too much")
+    allow_all_agents(alices)
     alices.page.get_by_label("Approve (admin keys)").check()
     assert alices.press("Create key") == 422
     alices.sees("A bot key cannot have the permission approve. Use an admin key.")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Tool
 from tests.browser.page_checks import axe_violations, find_overflows, sample
-from tests.factories import BY, make_memory, make_skill, make_tool
+from tests.factories import BY, make_agent, make_memory, make_skill, make_tool
 
 
 def test_rows_are_sorted_selected_archived_and_restored(bobs, workspace):
@@ -69,3 +69,29 @@ def test_lists_are_accessible_in_both_themes_and_at_every_width(alices, workspac
     assert not axe_violations(alices.page)
     alices.press("Revoke all 3")
     alices.sees_message("Revoked 3.")
+
+
+def test_a_view_is_saved_under_a_name_and_opened_from_the_menu_and_the_palette(bobs, workspace):
+    make_agent(workspace, "pilot", layout="opal")
+    make_agent(workspace, "cook")
+    page = bobs.page
+    bobs.go("agents/?layout=opal&sort=-changed&page=1")
+    page.locator("summary", has_text="Views").click()
+    page.get_by_label("Name of this view").fill("Opal agents")
+    page.get_by_role("button", name="Save view").click()
+    saved = page.get_by_role("link", name="Opal agents")
+    expect(saved).to_have_attribute("aria-current", "page")
+    assert not axe_violations(page)
+    bobs.go("agents/")
+    page.locator("summary", has_text="Views").click()
+    page.get_by_role("link", name="Opal agents").click()
+    page.wait_for_url("**/agents/?layout=opal&sort=-changed")
+    expect(page.get_by_role("link", name="Cook")).to_have_count(0)
+    bobs.go("souls/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("opal ag")
+    page.get_by_role("option", name="Opal agents").click()
+    page.wait_for_url("**/agents/?layout=opal&sort=-changed")
+    page.locator("summary", has_text="Views").click()
+    page.get_by_role("button", name="Delete view: Opal agents").click()
+    expect(page.get_by_role("link", name="Opal agents")).to_have_count(0)

@@ -99,7 +99,6 @@ def test_the_tour_leads_from_sign_in_to_a_served_change_and_the_demo_is_accessib
     tour.press("button")
     field(page, "Name").fill("Tour")
     tour.press("checkbox", begins=True)
-    tour.press("checkbox", begins=True)
     tour.press("button")
     tour.picture("key")
     blocks = [page.locator(f"#line-{name}").inner_text() for name in ("shell", "curl")]

@@ -123,7 +123,7 @@ PLAIN_NAMES = """
     updated_since valid_from valid_until values verb verbs vibe wait working_directory
 """
 MORE_PLAIN_NAMES = """
-    with_created
+    trace_id with_created
     caps depth entries file_bytes folder_entries format global_folder off paths rules seconds skip_folders
     take total_bytes
 """

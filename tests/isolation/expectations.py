@@ -124,7 +124,7 @@ def new_key(stage: Stage, home: str) -> Body:
     """A key for one agent and one channel that expires tomorrow."""
     agent, channel = stage.row(home, "agents").slug, stage.row(home, "channels").slug
     scopes = {"verbs": ["fetch"], "agents": [agent], "channels": [channel]}
-    return {"name": "Fresh", "kind": "bot", "expires_at": tomorrow(), **scopes}
+    return {"name": "Fresh", "kind": "bot", "expires_at": tomorrow(), "labels_access": "all", **scopes}
 
 
 def tomorrow() -> str:

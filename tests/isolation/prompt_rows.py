@@ -57,6 +57,7 @@ PROMPTS: dict[str, Page] = {
     "ledger:list": Page(),
     "ledger:export": Page(),
     "ledger:stale": Page(),
+    "ledger:retention": action(OWNERS, body=lambda s, h: {"ledger_months": "36"}),
     "bots:list": Page(),
     "bots:live": Page(),
     "bots:report": Page(objects={"report": ("reports", "pk")}),

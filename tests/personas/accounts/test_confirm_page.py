@@ -17,3 +17,11 @@ def test_the_page_says_why_and_has_a_way_back(alice: User):
     assert "Cancel" in page
     assert "Confirm Access" not in page
     assert "reauthenticate to safeguard" not in page
+
+
+def test_the_page_says_where_it_continues(alice: User):
+    alice.set_password("a-long-lantern-word")
+    alice.save()
+    page = signed_in(alice).get("/accounts/reauthenticate/?next=/w/harbour/keys/new/").content.decode()
+    assert "You continue at:" in page
+    assert "/w/harbour/keys/new/" in page

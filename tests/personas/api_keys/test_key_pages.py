@@ -56,7 +56,10 @@ def day(days: int) -> str:
 
 
 def form_data(**values):
-    return {"name": "Desk", "kind": "bot", "verbs": ["fetch"], "expires_at": day(30)} | values
+    """The fields of the form; the key can access all that `values` do not limit."""
+    scopes = ("agents", "channels", "labels")
+    access = {f"{name}_access": "selected" if values.get(name) else "all" for name in scopes}
+    return {"name": "Desk", "kind": "bot", "verbs": ["fetch"], "expires_at": day(30)} | access | values
 
 
 def page_text(answer):

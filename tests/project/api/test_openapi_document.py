@@ -1,5 +1,6 @@
 """The OpenAPI document: names, texts and structure, with a planted fault for each rule."""
 
+import re
 from copy import deepcopy
 from typing import Any
 
@@ -305,3 +306,17 @@ def test_texts_with_the_same_pattern_have_one_named_type_and_their_own_limits() 
     }
     assert components["Line"]["pattern"] == line_schema(80)["pattern"]
     assert set(components) == {"Ticket", "Line", "Slug"}
+
+
+def find_wrong_articles(document: Document) -> list[str]:
+    """Return summaries such as “Read a agent”."""
+    summaries = [operation["summary"] for _, operation in document_rules.list_operations(document)]
+    wrong = re.compile(r"\ba (?=[aeiou])(?!uni|use|one)|\ban (?![aeiou]|HT|h)", re.IGNORECASE)
+    return [summary for summary in summaries if wrong.search(summary)]
+
+
+def test_summaries_have_the_right_article(document: Document) -> None:
+    assert find_wrong_articles(document) == []
+    _path, operation = next(document_rules.list_operations(document))
+    operation["summary"] = "Read a agent"
+    assert find_wrong_articles(document) == ["Read a agent"]

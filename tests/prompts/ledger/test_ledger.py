@@ -148,8 +148,9 @@ def sealed_row(stage: Stage) -> LedgerEntry:
 def test_the_seal_covers_every_column(stage):
     row = sealed_row(stage)
     columns = {field.attname for field in LedgerEntry._meta.concrete_fields}
-    # The block covers the id; agent and channel identify the prompt.
-    assert columns - {"id", "seal", "prompt_id"} == set(OTHER)
+    # The block covers the id; agent and channel identify the prompt. The client states the traceparent: the
+    # server cannot know that it is true, so it is no part of the proof.
+    assert columns - {"id", "seal", "prompt_id", "traceparent"} == set(OTHER)
     assert unsealed_columns(row) == []
     for name in ("agent_id", "channel_id"):
         before = getattr(row.prompt, name)

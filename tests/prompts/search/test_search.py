@@ -138,8 +138,9 @@ def test_many_matches_are_bounded_in_rows_and_queries(as_alice, workspace, djang
         results = find(as_alice, workspace, "lamp 1")
     with django_assert_max_num_queries(5):
         results = find(as_alice, workspace, "lamp")
-    agents = [result for result in results if result["group"] == "Agents"]
-    assert len(agents) == MAX_PER_KIND
+    agents = [result["label"] for result in results if result["group"] == "Agents"]
+    assert len(agents) == MAX_PER_KIND + 1
+    assert agents[-1] == "All matches in Agents"
     assert len(results) <= MAX_RESULTS
 
 

@@ -146,7 +146,7 @@ def test_every_invalid_setting_is_reported_at_once(admin: Api, as_bob: Any, deck
     assert {error["pointer"] for error in body["errors"]} == {"/signature", "/section_limits"}
 
 
-def test_an_empty_choice_is_called_inherited(as_bob: Any, deck: Deck) -> None:
+def test_an_empty_choice_of_the_workspace_is_called_default(as_bob: Any, deck: Deck) -> None:
     form = as_bob.get(f"/w/{deck.workspace.slug}/prompt-settings/workspace/").context["form"]
     for name in ("identity", "soul", "user_profile", "native_tools", "omit_reference", "entry", "mode"):
-        assert [str(label) for value, label in form.fields[name].choices if not value] == ["Inherited"], name
+        assert [str(label) for value, label in form.fields[name].choices if not value] == ["Default"], name

@@ -1,0 +1,73 @@
+"""Pages and API agree on the tokens of a version, of its sections, and on the share that can be cached."""
+
+import re
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from personas.records.services import edit_record
+from prompts.models import AgentPrompt
+from prompts.proof.canonical import format_timestamp
+from tests.api_client import admin, full_budgets, key_for  # noqa: F401  # fixtures
+from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SOUL = "# Calm\n\nStay calm.\n\n- Answer first.\n- Then say why.\n"
+
+
+@pytest.fixture
+def prompt(workspace) -> Any:
+    soul = make_soul(workspace, text="Be quick.")
+    agent = make_agent(
+        workspace, "pilot", soul=soul, instructions="Be kind.", channels=[make_channel(workspace, "deck")]
+    )
+    make_memory(workspace, "High water is at six.", agent=agent)
+    edit_record(soul, {"text": SOUL}, expected=1, by=BY)
+    return AgentPrompt.unscoped.select_related("latest").get(agent=agent)
+
+
+def read(client: Any, path: str) -> str:
+    response = client.get(path, follow=True)
+    assert response.status_code == 200, path
+    html: str = response.content.decode()
+    return re.sub(r"\s+", " ", html.partition("<main")[2].partition("</main>")[0])
+
+
+def test_all_pages_show_the_tokens_of_the_version(as_alice, workspace, prompt, admin):  # noqa: F811
+    number, total = prompt.latest.number, f"{prompt.latest.tokens:,}"
+    base = f"/w/{workspace.slug}"
+    at = format_timestamp(timezone.now())
+    replay = reverse("time-machine:moment", args=[workspace.slug, prompt.pk, "production", at])
+    version_page = read(as_alice, f"{base}/prompts/{prompt.pk}/versions/{number}/")
+    studio_page, replay_page = read(as_alice, f"{base}/studio/pilot/"), read(as_alice, replay)
+    assert f"{total} tokens" in version_page
+    assert (
+        f"{total}</strong> tokens" in studio_page
+        or f"{total}</span> tokens" in studio_page
+        or f">{total}<" in studio_page
+    )
+    assert f"{total} tokens" in replay_page
+    shares = {re.search(r"(\d+)% cacheable", page)[1] for page in (version_page, studio_page, replay_page)}  # type: ignore[index]
+    assert len(shares) == 1
+    answer = admin.get(f"agents/pilot/channels/deck/versions/{number}").json()
+    assert answer["tokens"]["total"] == prompt.latest.tokens
+
+
+def test_a_review_counts_a_section_as_the_version_does(as_alice, workspace, prompt):
+    _characters, tokens = prompt.latest.sizes["soul"]
+    number = prompt.latest.number
+    diff = as_alice.get(f"/w/{workspace.slug}/prompts/{prompt.pk}/diff/{number - 1}/{number}/")
+    [section] = [one for one in diff.context["diff"].sections if one.name == "soul"]
+    assert section.tokens_after == tokens
+
+
+def test_the_fleet_counts_versions_and_not_prompts(as_alice, workspace, prompt):
+    before = as_alice.get(f"/w/{workspace.slug}/").context["counts"].built
+    edit_record(prompt.agent.soul, {"text": "Be slow."}, expected=2, by=BY)
+    edit_record(prompt.agent.soul, {"text": "Be slower."}, expected=3, by=BY)
+    page = as_alice.get(f"/w/{workspace.slug}/")
+    assert page.context["counts"].built == before + 2
+    assert "Versions built" in page.content.decode()
