@@ -16,6 +16,7 @@ from personas.api.schema import (
 )
 
 SCHEMA_REFERENCE = "#/components/schemas/"
+MAX_SAFE_INTEGER = 2**53 - 1
 # Keywords of JSON Schema whose value is a schema, a list of schemas, or an object of schemas.
 SCHEMA_KEYWORDS = ("items", "additionalProperties", "propertyNames", "not", "contains")
 SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -73,7 +74,7 @@ class NamedSchemas:
                 return self._reference_nullable_text(schema)
             if {key: value for key, value in schema.items() if key not in USE_KEYWORDS} == {"type": "object"}:
                 return self._reference_any_object(schema)
-            return map_subschemas(remove_largest_maximum(schema), self.reference)
+            return map_subschemas(limit_to_safe_integers(schema), self.reference)
         reference = {"$ref": SCHEMA_REFERENCE + name}
         if "default" in schema:
             reference["default"] = schema["default"]
@@ -124,14 +125,12 @@ class NamedSchemas:
         return component | ({"description": description} if description else {})
 
 
-def remove_largest_maximum(schema: Schema) -> Schema:
-    """Return the schema without a maximum that is only the limit of the database column.
+def limit_to_safe_integers(schema: Schema) -> Schema:
+    """Return the schema with the largest integer that JavaScript represents exactly as its maximum.
 
-    JavaScript cannot represent it, and so neither can tools that read the document.
+    The limit of the database column is larger, so tools that read the document could not represent it.
     """
-    if schema.get("maximum") != MAX_INTEGER:
-        return schema
-    return {key: value for key, value in schema.items() if key != "maximum"}
+    return schema | {"maximum": MAX_SAFE_INTEGER} if schema.get("maximum") == MAX_INTEGER else schema
 
 
 def map_subschemas(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:

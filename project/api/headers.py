@@ -61,18 +61,22 @@ PROBLEM_HEADERS: dict[int, tuple[str, ...]] = {
     409: ("Retry-After",),
     412: ("ETag",),
 }
+ETAG_LIST: Schema = {
+    "type": "string",
+    "pattern": r'^(?:\*|(?:W/)?"[!#-~]*"(?:, ?(?:W/)?"[!#-~]*")*)$',
+}
 REQUEST_HEADERS: dict[str, dict[str, Any]] = {
     "If-Match": {
         "required": True,
         "description": "The ETag of the state that you have seen, or `*` for any state.",
-        "schema": {"type": "string", "minLength": 1},
+        "schema": ETAG_LIST,
         "example": '"3"',
     },
     "If-Match-To-Replace": {
         "name": "If-Match",
         "required": False,
         "description": "The ETag of the state that you have seen, or `*`, to replace what exists.",
-        "schema": {"type": "string", "minLength": 1},
+        "schema": ETAG_LIST,
         "example": '"3"',
     },
     "If-None-Match-To-Create": {

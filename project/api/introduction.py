@@ -5,7 +5,8 @@ Dramatis assembles, versions and serves the prompts of AI agents. With this API,
 memories, update tasks and load skills, and scripts manage everything else.
 
 **Authentication.** Send an API key in the header `Authorization: Bearer drm_…`. A key belongs to one
-workspace. Its verbs say what it may do, and it can be limited to some agents, channels and labels.
+workspace. Its verbs say what it may do, and it can be limited to some agents, channels and labels. The
+security scheme of an operation names the verb that its key needs.
 
 **Errors** are problem details (RFC 9457) with a stable `code`; `errors` names the invalid values.
 

@@ -29,7 +29,12 @@ from project.api.headers import (
 from project.api.introduction import TAG_DESCRIPTIONS, build_api_info
 from project.api.path_parameters import get_openapi_path, list_path_parameters
 from project.api.problem_responses import ProblemResponses
-from project.api.shared_components import derive_input_schemas, relax_response_schemas, share_messages
+from project.api.shared_components import (
+    add_field_patterns,
+    derive_input_schemas,
+    relax_response_schemas,
+    share_messages,
+)
 
 API_PREFIX = "/api/v1/"
 # Parameters that are left out of the document. With `fields`, a response has only some of the fields that its
@@ -97,6 +102,7 @@ class DocumentBuilder:
             },
         }
         relax_response_schemas(document)
+        add_field_patterns(document)
         derive_input_schemas(document)
         share_messages(document)
         return document

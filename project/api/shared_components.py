@@ -16,6 +16,13 @@ LIMITS = frozenset(
 PLAIN_TEXTS = frozenset(
     SCHEMA_REFERENCE + name for name, _ in TEXT_TYPES.values() if name not in {"Slug", "Digest"}
 )
+CAPABILITY_PATTERN = "^[a-z0-9]+(?:[-_.][a-z0-9]+)*$"
+FIELD_PATTERNS = {
+    "AgentInput": {"capabilities": CAPABILITY_PATTERN},
+    "AgentPatch": {"capabilities": CAPABILITY_PATTERN},
+    "ToolInput": {"name": "^[A-Za-z_][A-Za-z0-9_.-]*$"},
+    "ToolPatch": {"name": "^[A-Za-z_][A-Za-z0-9_.-]*$"},
+}
 RESPONSE_PREFIX = "#/components/responses/"
 BODY_PREFIX = "#/components/requestBodies/"
 # A response with fewer fields than this is not extended.
@@ -54,6 +61,17 @@ def relax_component(schema: dict[str, Any]) -> dict[str, Any]:
     if relaxed.get("additionalProperties") is False:
         del relaxed["additionalProperties"]
     return map_subschemas(relaxed, relax_component)
+
+
+def add_field_patterns(document: Mapping[str, Any]) -> None:
+    """Add the patterns that services check beyond the schema, with messages of their own."""
+    schemas = document["components"]["schemas"]
+    for name in FIELD_PATTERNS.keys() & schemas.keys():
+        for field, pattern in FIELD_PATTERNS[name].items():
+            schema = schemas[name]["properties"][field]
+            target = schema.get("items", schema)
+            target |= {"type": "string", "pattern": pattern}
+            target.pop("$ref", None)
 
 
 def extend_schema(name: str, schemas: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

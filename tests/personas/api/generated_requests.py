@@ -1,6 +1,8 @@
 """Property-based API tests: schemathesis generates valid and invalid requests; each is rolled back."""
 
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,6 +56,8 @@ class Outcome:
     statuses: dict[str, Counter[int]] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     last: dict[str, str] = field(default_factory=dict)
+    # Valid requests that got 400 or 422, by reason.
+    rejections: Counter[str] = field(default_factory=Counter)
     # Operations whose authentication was checked (no key, wrong key); once per operation is enough.
     guarded: set[str] = field(default_factory=set)
 
@@ -166,8 +170,20 @@ def record_case(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> 
     outcome.statuses[label][status] += 1
     if 200 <= status < 300:
         outcome.guarded.add(label)
+    if is_good and status in {400, 422}:
+        outcome.rejections.update(list_reasons(text))
     if is_good:
         outcome.last[label] = f"{case.body!r:.200} → {text:.400}"
+
+
+def list_reasons(text: str) -> list[str]:
+    """Return the reasons in a problem, each with the place of its value, without names and numbers."""
+    problem = json.loads(text)
+    reasons = [
+        f"{error.get('pointer') or error.get('parameter') or error.get('header') or ''} {error['detail']}"
+        for error in problem.get("errors") or [{"detail": problem["detail"]}]
+    ]
+    return [re.sub(r"“[^”]*”|\d+", "…", reason) for reason in reasons]
 
 
 def send_case(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
@@ -189,7 +205,7 @@ def send_case(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
 def check_documented_status(case: Any, status: int) -> None:
     """Raise unless the operation is documented to return this status.
 
-    The document has the common errors in a default response, which stands for every status.
+    The document has the common errors in one response, `4XX`.
     """
     pattern, operation = OPERATIONS[case.operation.definition.raw["operationId"]]
     extra_statuses = [extra for extra, _ in operation.extra_responses]

@@ -290,6 +290,7 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
             "prompts": [{"agent": agent.slug, "channel": "harbour"}],
             "label": "delta",
         },
+        "body of POST /api/v1/releases/{number}:requestReview": {"reviewers": [other.email]},
         "body of POST /api/v1/impact": {
             "kind": "soul",
             "key": soul.slug,

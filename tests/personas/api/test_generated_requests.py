@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 EACH, SEED = 4, 1
 # Each run tests one of so many operations, chosen by the seed of pytest-randomly.
 IN_TURN = 32
-HARD_SEEDS = (1, 2, 3)
+HARD_SEEDS = (20261117, 7741, 44745)
 # Number of parallel parts.
 PARTS = 4
 
@@ -32,6 +32,8 @@ def summarize(outcome: Outcome) -> str:
 
 def check_outcome(outcome: Outcome) -> None:
     print(summarize(outcome))
+    # References, cursors and ETags that do not exist, and rules that a schema cannot express.
+    print("\n".join(f"{count:5} {reason:.150}" for reason, count in outcome.rejections.most_common(20)))
     violations = "\n\n".join(outcome.violations[:40])
     assert not outcome.violations, f"{len(outcome.violations)} of {outcome.cases}:\n{violations}"
     never = [f"{name}: {response}" for name, response in outcome.only_refused.items()]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from personas.agents.models import validate_capability
 from personas.api.schema import (
     any_object_schema,
     enum_schema,
@@ -15,6 +16,7 @@ from personas.api.schema import (
     page_schema,
     slug_schema,
 )
+from personas.tools.models import validate_tool_name
 from project.api.components import NamedSchemas
 from project.api.docs_views import get_openapi_document, render_openapi
 from project.api.headers import INTRODUCED_HEADERS
@@ -235,6 +237,16 @@ def test_responses_may_get_further_fields_and_requests_may_not(document: Documen
     assert schemas["AgentPatch"]["additionalProperties"] is False
     assert schemas["Agent"]["properties"]["name"] == {"type": "string"}
     assert schemas["AgentPatch"]["properties"]["name"]["maxLength"] == 80
+
+
+def test_fields_have_the_patterns_that_their_models_check(document: Document) -> None:
+    schemas = document["components"]["schemas"]
+    patterns = [
+        (validate_tool_name, schemas["ToolPatch"]["properties"]["name"]["pattern"]),
+        (validate_capability, schemas["AgentPatch"]["properties"]["capabilities"]["items"]["pattern"]),
+    ]
+    for validator, pattern in patterns:
+        assert re.compile(validator.regex).pattern == pattern.replace("^", r"\A", 1).removesuffix("$") + r"\Z"
 
 
 def test_a_schema_extends_the_one_that_it_contains(document: Document) -> None:
