@@ -26,7 +26,9 @@ def start(client, **values: str):
 
 
 def get_secret(page) -> str:
-    return re.search(r'id="secret" value="([^"]+)"', page.content.decode())[1]
+    match = re.search(r'id="secret" value="([^"]+)"', page.content.decode())
+    assert match
+    return match[1]
 
 
 def test_one_form_creates_agent_soul_and_key_and_deploys_the_prompt(as_alice, workspace, channel):
@@ -34,6 +36,7 @@ def test_one_form_creates_agent_soul_and_key_and_deploys_the_prompt(as_alice, wo
         page = start(as_alice)
     assert page.status_code == 200
     agent = Agent.objects.in_workspace(workspace).get()
+    assert agent.soul
     assert (agent.slug, agent.soul.text) == ("front-desk", "Be brief.")
     assert PromptLabel.objects.in_workspace(workspace).filter(name=PRODUCTION).count() == 1
     key = ApiKey.objects.in_workspace(workspace).get()
@@ -81,7 +84,7 @@ def test_without_a_recent_sign_in_the_key_needs_the_password_first(alice, worksp
     client.force_login(alice)
     page = start(client)
     assert "Create API key" in page.content.decode()
-    assert "/accounts/reauthenticate/" in client.post(f"{URL}front-desk/web/key/").url
+    assert "/accounts/reauthenticate/" in client.post(f"{URL}front-desk/web/key/")["Location"]
     assert not ApiKey.objects.in_workspace(workspace).exists()
 
 
