@@ -12,6 +12,7 @@ from personas.actors import Actor
 from personas.events.services import record_event
 from personas.models import DeliveryState, Event, WebhookDelivery, Workspace
 from personas.webhooks.services import create_endpoint
+from tests.frozen_process import freeze, thaw
 from tests.personas.webhooks.receivers import Answer, Receiver, receiving
 from tests.workers import Worker, start_beat, start_worker, wait_for
 
@@ -25,6 +26,7 @@ pytestmark = [
 EVENTS, EVENTS_PER_SECOND = 2_000, 60
 MAX_P99_SECONDS = 5.0
 KILLS = 10
+OUTAGE_EVENTS, OUTAGE_SECONDS = 50, 6
 ALLOWED = "127.0.0.0/8"
 CHANGE = {"kind": "soul", "id": 1, "revision": 1, "action": "edited"}
 Start = Callable[[str], Worker]
@@ -90,6 +92,34 @@ def test_a_receiver_that_hangs_delays_no_other(workspace, start, capsys):
 def events_of(workspace: Workspace) -> list[int]:
     rows = Event.objects.in_workspace(workspace).filter(type="record.changed", data=CHANGE)
     return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def test_events_wait_in_the_database_while_redis_does_not_respond(workspace, start, own_broker, capsys):
+    with receiving() as receiver:
+        add_endpoints(workspace, [receiver])
+        start("one")
+        record_event(workspace, "record.changed", CHANGE)
+        assert wait_for(lambda: count_received(receiver) == 1, 30)
+        freeze(own_broker.process)
+        try:
+            began = time.monotonic()
+            for _ in range(OUTAGE_EVENTS):
+                record_event(workspace, "record.changed", CHANGE)
+            seconds = time.monotonic() - began
+            time.sleep(OUTAGE_SECONDS)
+        finally:
+            thaw(own_broker.process)
+        thawed = time.monotonic()
+        expected = {f"evt_{pk}" for pk in events_of(workspace)}
+        assert len(expected) == OUTAGE_EVENTS + 1
+        wait_for(lambda: expected <= {request.id for request in receiver.received}, 60)
+        with capsys.disabled():
+            print(
+                f"\n{OUTAGE_EVENTS} events in {seconds:.2f} s without Redis; delivered "
+                f"{time.monotonic() - thawed:.1f} s after it responded again"
+            )
+        assert expected - {request.id for request in receiver.received} == set()
+        assert seconds < OUTAGE_EVENTS * 0.1
 
 
 def test_killed_workers_lose_no_event(workspace, start):

@@ -21,6 +21,7 @@ from personas.events.types import EVENT_TYPES, InvalidEvent
 from personas.memories.services import approve_memory, create_memory, reject_memory
 from personas.models import Event, Workspace
 from personas.records.services import archive_record, edit_record, restore_record
+from project.api.examples import build_value
 from tests.factories import make_agent, make_channel, make_soul
 
 CHANGE = {"kind": "soul", "id": 1, "revision": 1, "action": "edited"}
@@ -306,6 +307,25 @@ def test_the_document_has_a_schema_that_accepts_each_type(workspace, client):
     data = Draft202012Validator(EVENT_TYPES["label.moved"].data.schema)
     assert data.is_valid(valid["data"])
     assert not data.is_valid({**valid["data"], "text": "Be kind."})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", EVENT_TYPES)
+def test_an_event_of_each_type_is_valid_by_the_published_schema_and_has_no_other_fields(
+    workspace, client, name
+):
+    """An example is built from the rule that `record_event` enforces, and checked by the document."""
+    document = client.get("/api/v1/openapi.json").json()
+    published = document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    validator = Draft202012Validator({**published, "components": document["components"]})
+    Draft202012Validator.check_schema(validator.schema)
+    record_event(workspace, name, build_value(EVENT_TYPES[name].data.schema, "", ""))
+    number_events(workspace.pk)
+    [event] = list_events_after(workspace, 0)
+    body = event_json(event, workspace)
+    assert [error.message for error in validator.iter_errors(body)] == []
+    assert body["type"] == name
+    assert not validator.is_valid({**body, "data": {"unknown": True}})
 
 
 @pytest.mark.django_db

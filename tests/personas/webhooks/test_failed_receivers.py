@@ -1,0 +1,154 @@
+"""Receivers and parts of the installation that fail: what is tried again, and that no event is lost."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from core.db.disk_full import DISK_FULL_SQLSTATE
+from core.http_sender import HttpSender, OutgoingPolicy
+from personas.events.selectors import list_events_after
+from personas.models import DeliveryState, EndpointStatus, Event, Memory, WebhookDelivery
+from personas.webhooks import deliver, fan_out
+from tests.personas.webhooks.receivers import Answer, receiving
+from tests.personas.webhooks.test_deliveries import (  # noqa: F401  # one is a fixture
+    local_receivers,
+    make_endpoint,
+    move,
+    run,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# What a receiver does, and the states of endpoint and delivery afterwards.
+FAILURES = {
+    "hangs": (Answer(wait=3), EndpointStatus.ENABLED, DeliveryState.PENDING),
+    "500": (Answer(500), EndpointStatus.ENABLED, DeliveryState.PENDING),
+    "302": (Answer(302, {"Location": "http://127.0.0.1:1/"}), EndpointStatus.ENABLED, DeliveryState.PENDING),
+    "404": (Answer(404), EndpointStatus.ENABLED, DeliveryState.PENDING),
+    "410": (Answer(410), EndpointStatus.GONE, None),
+    "429": (Answer(429, {"Retry-After": "60"}), EndpointStatus.ENABLED, DeliveryState.PENDING),
+}
+
+
+def check_failure(workspace: Any, elsewhere: Any, name: str) -> None:
+    """Send five events to a receiver that fails and to two others, one of them of another workspace."""
+    answer, status, state = FAILURES[name]
+    with receiving(answer) as failing, receiving() as good:
+        endpoint, _ = make_endpoint(workspace, failing.url, "Failing")
+        make_endpoint(workspace, good.url, "Good")
+        make_endpoint(elsewhere, good.url, "Other")
+        for _ in range(5):
+            move(workspace)
+            move(elsewhere)
+        began = time.time()
+        run(sender=HttpSender(OutgoingPolicy.from_settings(), total_seconds=2))
+        moved = [request for request in good.received if request.event["type"] == "label.moved"]
+        assert len(moved) == 10
+        assert max(request.at for request in moved) - began < 2
+        # After a failure, it is left alone for a while.
+        assert len(failing.received) == 1
+    endpoint.refresh_from_db()
+    assert endpoint.status == status
+    first = WebhookDelivery.objects.in_workspace(workspace).filter(endpoint=endpoint).order_by("pk")[0]
+    assert first.attempt_count == 1
+    assert state is None or first.state == state
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_receiver_that_fails_is_left_alone_and_others_get_their_events(workspace, elsewhere, name):
+    check_failure(workspace, elsewhere, name)
+
+
+def test_without_redis_events_are_stored_and_delivered_from_the_database(workspace, admin, settings):
+    """Nothing listens at this address: the job that delivers starts later, and finds its work."""
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    with receiving() as receiver:
+        make_endpoint(workspace, receiver.url)
+        assert admin.post("memories", {"text": "Likes tea."}).status_code == 201
+        expected = Event.objects.in_workspace(workspace).count()
+        assert expected
+        run()
+        assert len({request.id for request in receiver.received}) == expected
+
+
+@pytest.fixture
+def full_disk() -> Any:
+    """Let PostgreSQL refuse new events, as it does without room on its disk."""
+    if connection.vendor != "postgresql":
+        pytest.skip("needs the error codes of PostgreSQL")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse_events() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '{DISK_FULL_SQLSTATE}'; END $$"
+        )
+        cursor.execute(
+            "CREATE TRIGGER full_disk BEFORE INSERT ON personas_event "
+            "FOR EACH ROW EXECUTE FUNCTION refuse_events()"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER IF EXISTS full_disk ON personas_event")
+        cursor.execute("DROP FUNCTION IF EXISTS refuse_events() CASCADE")
+
+
+def check_refused(workspace: Any, admin: Any) -> None:
+    response = admin.post("memories", {"text": "Likes tea."})
+    assert (response.status_code, response.json()["code"]) == (503, "storage_full")
+    assert not Memory.objects.in_workspace(workspace).exists()
+    assert not Event.objects.in_workspace(workspace).exists()
+
+
+def test_a_change_whose_event_has_no_room_on_the_disk_is_not_acknowledged(workspace, admin, full_disk):
+    check_refused(workspace, admin)
+
+
+@pytest.mark.planted
+def test_a_change_that_is_kept_without_its_event_is_detected(workspace, admin, full_disk, monkeypatch):
+    monkeypatch.setattr("personas.events.services.insert_events", lambda events: None)
+    with pytest.raises(AssertionError):
+        check_refused(workspace, admin)
+
+
+# --- planted faults ------------------------------------------------------------------------------------
+
+
+def serve_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(deliver, "MAX_THREADS", 1)
+
+
+def hold_no_endpoint(patch: pytest.MonkeyPatch) -> None:
+    def keep_on(turn: deliver.Turn, send: Callable[..., deliver.AttemptResult]) -> None:
+        for delivery in turn.deliveries:
+            turn.results.append(send(turn, delivery))
+
+    patch.setattr(deliver.Turn, "run", keep_on)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("plant", "name"),
+    [(serve_one_after_the_other, "hangs"), (hold_no_endpoint, "500"), (hold_no_endpoint, "429")],
+)
+def test_a_worker_that_lets_one_receiver_delay_others_is_detected(
+    workspace, elsewhere, monkeypatch, plant, name
+):
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_failure(workspace, elsewhere, name)
+
+
+@pytest.mark.planted
+def test_a_worker_that_ignores_410_is_detected(workspace, elsewhere, monkeypatch):
+    monkeypatch.setattr(deliver, "GONE_STATUS", 0)
+    with pytest.raises(AssertionError):
+        check_failure(workspace, elsewhere, "410")
+
+
+@pytest.mark.planted
+def test_a_fan_out_that_skips_events_is_detected(workspace, elsewhere, monkeypatch):
+    real = list_events_after
+    monkeypatch.setattr(fan_out, "list_events_after", lambda *of, **more: real(*of, **more)[1:])
+    with pytest.raises(AssertionError):
+        check_failure(workspace, elsewhere, "404")
