@@ -27,7 +27,7 @@ CHROMIUM_NAMES = (
     *("chromium-headless-shell", "chromium", "chromium-browser"),
     *("google-chrome", "google-chrome-stable"),
 )
-BENCHES = ("assembly", "capacity", "discovery", "fetch", "pages", "peers", "start", "versions")
+BENCHES = ("assembly", "capacity", "discovery", "fetch", "pages", "peers", "start", "tracing", "versions")
 
 # pytest options that do not select tests: with these only, the full suite is run.
 FULL_SUITE_OPTIONS = ("-m", "--durations", "-q", "-v")
@@ -329,6 +329,9 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
             "-o",
             f"requirements/{lock_name}.txt",
         )
+    run_or_exit(
+        *compile_, "--group", "tracing", "-c", "requirements/run.txt", "-o", "requirements/tracing.txt"
+    )
     # What the tests of the Python client install into an environment of their own.
     client = "clients/python/pyproject.toml"
     run_or_exit(

@@ -14,7 +14,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
 # Lock file and its dependency group in pyproject.toml.
-GROUPS = {"run": "embedded", "test": "test", "dev": "dev"}
+GROUPS = {"run": "embedded", "test": "test", "dev": "dev", "tracing": "tracing"}
+# Locks that are installed besides another one, without the dependencies of the product.
+ADDITIONAL = frozenset({"tracing"})
 
 
 def list_requirements(project: dict[str, Any], group: str) -> Iterator[Requirement]:
@@ -37,7 +39,8 @@ def find_lock_problems(lock: str, text: str, project: dict[str, Any]) -> Iterato
     if "://" in text:
         yield f"requirements/{lock}.txt names a host"
     pins = parse_pins(text)
-    runtime = [Requirement(line) for line in project["project"]["dependencies"]]
+    lines = () if lock in ADDITIONAL else project["project"]["dependencies"]
+    runtime = [Requirement(line) for line in lines]
     for requirement in [*runtime, *list_requirements(project, GROUPS[lock])]:
         versions = pins.get(canonicalize_name(requirement.name), [])
         if not any(requirement.specifier.contains(version, prereleases=True) for version in versions):

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,10 @@ def main(arguments: list[str]) -> int:
         redis.stop()
 
 
-def run_on_database(kind: str, redis_url: str) -> int:
+def run_on_database(
+    kind: str, redis_url: str, run: "Callable[[str, dict[str, str]], int] | None" = None
+) -> int:
+    """Start a database and run a benchmark on it, by default that of this module."""
     with TemporaryDirectory() as var:
         server = start_postgres() if kind == "postgresql" else None
         environment = {
@@ -71,7 +74,7 @@ def run_on_database(kind: str, redis_url: str) -> int:
             "BENCH_BODY": f"{var}/body",
         }
         try:
-            return run_benchmark(kind, environment)
+            return (run or run_benchmark)(kind, environment)
         finally:
             if server:
                 server.stop()

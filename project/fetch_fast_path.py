@@ -18,6 +18,7 @@ from django.http.request import split_domain_port, validate_host
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
+from core.spans import load_span_tools
 from project.metrics.collectors import FETCH_FAMILY as FETCHES
 from project.metrics.collectors import count_request
 from prompts.serving.fetch_api import FetchTarget, Headers, RawResponse, handle_fetch
@@ -43,6 +44,9 @@ class FetchFastPath:
     def __init__(self, application: WsgiApplication) -> None:
         self.application = application
         self.security_headers = build_security_headers()
+        if settings.DRAMATIS_TRACING:
+            # Now, because importing the packages would delay the first fetch by a second.
+            load_span_tools()
 
     def __call__(self, environ: WsgiEnviron, start: StartResponse) -> Iterable[bytes]:
         # A request with a body is left to Django, which limits its size.

@@ -380,10 +380,10 @@ LOCAL_NETWORKS = () if PRODUCTION else ("127.0.0.0/8", "::1")
 DRAMATIS_METRICS_NETWORKS = env_networks("DRAMATIS_METRICS_NETWORKS", LOCAL_NETWORKS)
 # Hosts and networks that webhooks may reach although they are not public.
 DRAMATIS_OUTGOING_ALLOWED = env_list("DRAMATIS_OUTGOING_ALLOWED")
-# Whether to log successful fetches too. The ledger has a row for each of them in any case.
+# Whether to log successful fetches too, and to write a span for each (core/spans.py). The ledger has a row.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
-# How many seconds the time of a ledger row may differ from the clock of PostgreSQL. If it differs more, the
-# process corrects its time; 0 means no limit.
+DRAMATIS_TRACING = env_bool("DRAMATIS_TRACING", False)
+# Seconds that the clock may differ from PostgreSQL's before the process corrects its time; 0 means no limit.
 DRAMATIS_MAX_CLOCK_SKEW = env_int("DRAMATIS_MAX_CLOCK_SKEW", 30)
 # Bytes of call data that one workspace may store per day (UTC); 0 means no limit.
 DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)

@@ -280,6 +280,7 @@ WHERE_IS = [
     ("Which types of events are there?", "types", "personas/events/types.py", "EVENT_TYPES"),
     ("What keeps requests out of internal networks?", "http_sender", "core/http_sender.py", "HttpSender"),
     ("How are webhooks signed?", "webhooks", "personas/webhooks/signatures.py", "build_signature_headers"),
+    ("Where are spans of fetches written?", "spans", "core/spans.py", "record_span"),
     ("When is a webhook tried again?", "retries", "personas/webhooks/retries.py", "RETRY_DELAYS"),
     ("Where are events recorded?", "events", "personas/events/services.py", "record_event"),
     ("Who is notified of an event?", "rules", "personas/notifications/rules.py", "NOTIFICATION_RULES"),

@@ -5,15 +5,19 @@ The handler takes plain request values instead of a Django request, because the 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from time import time_ns
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
+from core.spans import AttributeValue, record_span
 from personas.api.authentication import check_no_key_in_url, get_bearer_token, missing_key_error
 from personas.api.exception_handler import exception_to_problem, validation_problem
 from personas.api.key_limits import Touches
@@ -49,6 +53,7 @@ from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 log = structlog.get_logger(__name__)
 
 MAX_HEADER_LENGTH = 4_000
+FETCH_SPAN = "dramatis.fetch"
 CACHE_CONTROL = "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400"
 VARY_HEADER = ("Vary", "Authorization, Accept")
 BODY_RENDERERS = {
@@ -157,9 +162,41 @@ def serve_with_rate_limit(
         nonlocal rate_limit_headers
         rate_limit_headers = charge_rate_limit(key_id or 0, workspace_id, budget)
 
-    served = serve(client, prompt_request, call, check_rate_limit=charge)
+    if settings.DRAMATIS_TRACING:
+        served = serve_with_span(
+            partial(serve, client, prompt_request, call, check_rate_limit=charge), prompt_request, call
+        )
+    else:
+        served = serve(client, prompt_request, call, check_rate_limit=charge)
     record_key_use(served.row.workspace, served.key_id or 0, served.at)
     return served, rate_limit_headers
+
+
+def serve_with_span(
+    serve: Callable[[], ServedPrompt], prompt_request: PromptRequest, call: CallContext
+) -> ServedPrompt:
+    """Serve a prompt and write its span, which has names, numbers and digests, and no text."""
+    started_at = time_ns()
+    attributes: dict[str, AttributeValue] = {
+        "gen_ai.prompt.name": f"{prompt_request.agent}.{prompt_request.channel}",
+        "gen_ai.agent.name": prompt_request.agent,
+        "dramatis.label": prompt_request.recorded_label,
+        "dramatis.request_id": call.request_id,
+    }
+    try:
+        served = serve()
+    except Exception as error:
+        name = type(error).__name__
+        record_span(FETCH_SPAN, started_at, attributes, traceparent=call.traceparent, error=name)
+        raise
+    attributes |= {
+        "gen_ai.prompt.version": str(served.number),
+        "dramatis.digest": served.digest,
+        "dramatis.ledger_id": served.ledger_id,
+        "dramatis.status": served.status,
+    }
+    record_span(FETCH_SPAN, started_at, attributes, traceparent=call.traceparent)
+    return served
 
 
 def require_bearer_secret(authorization: str, path_values: Iterable[str], query: str) -> str:

@@ -40,6 +40,8 @@ class LiveServer:
     port: int = field(default_factory=free_port)
     # A fault that tests/promises/server_faults.py plants in the product of this process; empty for none.
     fault: str = ""
+    # Further environment variables.
+    environment: dict[str, str] = field(default_factory=dict)
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -57,6 +59,7 @@ class LiveServer:
 
     def start(self) -> None:
         settings = {"DATABASE_URL": url_of_test_database(), "PUBLIC_URL": self.url, "PGAPPNAME": self.name}
+        settings |= self.environment
         command = build_web_command(HOST, self.port)
         if self.fault:
             settings[FAULT] = self.fault

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from random import getrandbits
 from threading import Thread
@@ -226,6 +227,20 @@ def no_fault() -> None:
     """None: only without rate limits."""
 
 
+def text_in_spans() -> None:
+    """The span of a fetch has the text of the prompt."""
+    from prompts.serving import fetch_api
+
+    write = fetch_api.serve_with_span
+
+    def serve(serve: Callable[[], Any], *arguments: Any) -> Any:
+        served = serve()
+        request = replace(arguments[0], agent=served.text[:200])
+        return write(lambda: served, request, *arguments[1:])
+
+    vars(fetch_api)["serve_with_span"] = serve
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -247,6 +262,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         unverified_sessions,
         one_queue,
         session_scope,
+        text_in_spans,
     )
 }
 

@@ -12,6 +12,7 @@ import { type ApiRequest, type PromptKey, getRequest, postRequest, promptPath, q
 import type { ApiResponse } from "./responses.ts";
 import { type CallOptions, mergeCallOptions, readSettings } from "./settings.ts";
 import { type PromptStore, SealedStore } from "./store.ts";
+import { setSpanAttributes } from "./tracing.ts";
 import { Transport } from "./transport.ts";
 
 export interface ClientOptions extends Partial<CallOptions> {
@@ -48,6 +49,8 @@ export interface PromptOptions extends PromptName, Partial<CallOptions> {
   readonly fallback?: string;
   /** Seconds that replace the server's max-age for this call; with 0 it waits for the server. */
   readonly ttl?: number;
+  /** Set `traceAttributes()` on the current OpenTelemetry span, if @opentelemetry/api is installed; default true. */
+  readonly trace?: boolean;
 }
 
 /** A memory. One proposed by a bot is used in prompts after a member or a policy approves it. */
@@ -116,6 +119,12 @@ export class Client {
   async getPrompt(options: PromptOptions): Promise<Prompt> {
     this.#requireOpen();
     const key = toKey(options);
+    const prompt = await this.#getPromptOrFallback(key, options);
+    if (options.trace ?? true) await setSpanAttributes(prompt);
+    return prompt;
+  }
+
+  async #getPromptOrFallback(key: PromptKey, options: PromptOptions): Promise<Prompt> {
     try {
       return await this.#cache.getPrompt(key, mergeCallOptions(this.#options, options), options.ttl);
     } catch (error) {
@@ -132,7 +141,9 @@ export class Client {
   ): Promise<Prompt> {
     const path = `${promptPath({ agent, channel })}:render`;
     const response = await this.#call(postRequest(path, { label, ...facts }), options);
-    return parsePrompt(response.content, response.etag, this.#clock());
+    const prompt = await parsePrompt(response.content, response.etag, this.#clock());
+    await setSpanAttributes(prompt);
+    return prompt;
   }
 
   /** Fetch many prompts with one request for each 50, and cache them; a failure of one leaves the others. */

@@ -4,6 +4,7 @@ import { Unreachable } from "./problems.ts";
 import type { ApiRequest } from "./requests.ts";
 import { ApiResponse } from "./responses.ts";
 import type { CallOptions } from "./settings.ts";
+import { buildTraceHeaders } from "./tracing.ts";
 
 /** A longer Retry-After is thrown to the caller instead of delaying it. */
 const MAX_DELAY_MS = 30_000;
@@ -49,6 +50,7 @@ export class Transport {
 
   async #sendOnce(request: ApiRequest, timeoutMs: number): Promise<ApiResponse | Error> {
     const { url, key, fetch } = this.#options;
+    const traceHeaders = await buildTraceHeaders();
     const controller = new AbortController();
     const abort = (): void => controller.abort(this.#closing.signal.reason);
     const timer = setTimeout(() => controller.abort(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
@@ -62,6 +64,7 @@ export class Transport {
           Authorization: `Bearer ${key}`,
           "User-Agent": "dramatis-client-ts/0.1.0",
           ...request.headers,
+          ...traceHeaders,
         },
         ...(request.body === undefined ? {} : { body: request.body }),
         // The API key is sent to this server only.

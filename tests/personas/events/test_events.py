@@ -319,7 +319,10 @@ def test_an_event_of_each_type_is_valid_by_the_published_schema_and_has_no_other
     published = document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["schema"]
     validator = Draft202012Validator({**published, "components": document["components"]})
     Draft202012Validator.check_schema(validator.schema)
-    record_event(workspace, name, build_value(EVENT_TYPES[name].data.schema, "", ""))
+    example = build_value(EVENT_TYPES[name].data.schema, "", "")
+    record_event(
+        workspace, name, {field: "any" if value == "" else value for field, value in example.items()}
+    )
     number_events(workspace.pk)
     [event] = list_events_after(workspace, 0)
     body = event_json(event, workspace)

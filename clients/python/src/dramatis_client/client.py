@@ -26,6 +26,7 @@ from dramatis_client.io import (
 from dramatis_client.prompts import Prompt
 from dramatis_client.records import Memory, Skill
 from dramatis_client.settings import CallOptions, load_settings
+from dramatis_client.tracing import set_span_attributes
 from dramatis_client.transport import build_http_options, from_httpx_response, to_httpx_request
 
 T = TypeVar("T")
@@ -77,11 +78,13 @@ class Client:
         0 asks the server at every call.
         """
         options = CallOptions(timeout, attempts)
-        return self._run(
+        prompt = self._run(
             self._core.get_prompt(
                 agent, channel, label=label, version=version, fallback=fallback, ttl=ttl, options=options
             )
         )
+        set_span_attributes(prompt)
+        return prompt
 
     def render(
         self,
@@ -94,7 +97,9 @@ class Client:
         **facts: Unpack[RenderFacts],
     ) -> Prompt:
         """Render the prompt with facts of this call; always requests the server."""
-        return self._run(self._core.render(agent, channel, label, facts, CallOptions(timeout, attempts)))
+        prompt = self._run(self._core.render(agent, channel, label, facts, CallOptions(timeout, attempts)))
+        set_span_attributes(prompt)
+        return prompt
 
     def remember(
         self,

@@ -9,6 +9,7 @@ import httpx
 from dramatis_client.core import ClientCore
 from dramatis_client.io import Send
 from dramatis_client.responses import Response
+from dramatis_client.tracing import build_trace_headers
 
 
 @cache
@@ -34,7 +35,7 @@ def to_httpx_request(http: httpx.Client | httpx.AsyncClient, operation: Send) ->
         request.method,
         request.path,
         params=request.params,
-        headers=request.headers,
+        headers={**request.headers, **build_trace_headers()},
         content=request.content,
         timeout=httpx.USE_CLIENT_DEFAULT if timeout is None else timeout,
     )

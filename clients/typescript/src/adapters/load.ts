@@ -1,31 +1,19 @@
-/** What every adapter does with a prompt: load it, set trace attributes, report it. */
+/** What every adapter does with a prompt: load it and report it. */
 
 import type { Client, PromptOptions } from "../client.ts";
-import type { Attributes } from "../formats.ts";
 import type { Prompt } from "../prompts.ts";
 
 export interface AdapterOptions extends PromptOptions {
   /** Report each loaded version to the server once, in the background; default false. */
   readonly report?: boolean;
-  /** Set `traceAttributes()` on the current OpenTelemetry span, if @opentelemetry/api is installed; default true. */
-  readonly trace?: boolean;
   /** Called with each prompt before it is used, such as to set attributes of another tracer. */
   readonly onPrompt?: (prompt: Prompt) => void;
 }
 
-interface TraceApi {
-  readonly trace: { getActiveSpan(): { setAttributes(attributes: Attributes): unknown } | undefined };
-}
-
 const reported = new WeakMap<Client, Set<string>>();
-let traceApi: Promise<TraceApi | null> | undefined;
 
 export async function loadPrompt(client: Client, options: AdapterOptions): Promise<Prompt> {
   const prompt = await client.getPrompt(options);
-  if (options.trace ?? true) {
-    traceApi ??= importTraceApi();
-    (await traceApi)?.trace.getActiveSpan()?.setAttributes(prompt.traceAttributes());
-  }
   if (options.report) reportOnce(client, prompt);
   options.onPrompt?.(prompt);
   return prompt;
@@ -39,14 +27,4 @@ function reportOnce(client: Client, prompt: Prompt): void {
   if (done.has(name)) return;
   done.add(name);
   client.reportInBackground(prompt, () => done.delete(name));
-}
-
-async function importTraceApi(): Promise<TraceApi | null> {
-  // In a variable, so that bundlers do not need the package.
-  const name = "@opentelemetry/api";
-  try {
-    return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as TraceApi;
-  } catch {
-    return null;
-  }
 }

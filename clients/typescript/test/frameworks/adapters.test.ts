@@ -67,6 +67,23 @@ const ATTRIBUTES = {
   "dramatis.ledger_id": 43,
 };
 
+test("the client sets attributes on the current span and sends its traceparent", async (t) => {
+  const server = await startServer(t);
+  server.respondWith({ prompt: TEXT, version: 3, changes: { blocks: BLOCKS } });
+  const client = makeClient(t, server);
+  let traceparent = "";
+  const attributes = await inSpan(async () => {
+    const current = trace.getActiveSpan()?.spanContext();
+    traceparent = `00-${current?.traceId}-${current?.spanId}-01`;
+    await client.getPrompt(DECK);
+  });
+  assert.deepEqual(attributes, ATTRIBUTES);
+  assert.equal(server.requests.at(-1)?.headers["traceparent"], traceparent);
+  assert.deepEqual(await inSpan(() => client.getPrompt({ ...DECK, trace: false })), {});
+  await client.getPrompt({ ...DECK, ttl: 0 });
+  assert.equal(server.requests.at(-1)?.headers["traceparent"], undefined);
+});
+
 test("OpenAI Agents sends the served text, by Chat Completions and by Responses", async (t) => {
   const [server, model] = [await startServer(t), await startModelServer(t)];
   server.respondWith({ prompt: TEXT, version: 3, changes: { blocks: BLOCKS } });

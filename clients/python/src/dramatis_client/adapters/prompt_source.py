@@ -1,9 +1,8 @@
-"""Where adapters take their prompt from; it also sets trace attributes and reports what was loaded."""
+"""Where adapters take their prompt from; it also reports what was loaded."""
 
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from dramatis_client.async_client import AsyncClient
 from dramatis_client.client import Client
@@ -18,8 +17,8 @@ log = logging.getLogger(__name__)
 class PromptSource:
     """The prompt of an agent on a channel, loaded for each turn; the client's cache makes that cheap.
 
-    Each load sets attributes on the current span of OpenTelemetry, if that is installed. With
-    `is_reporting`, each loaded text is reported to the server once; a failed report is only logged.
+    With `is_reporting`, each loaded text is reported to the server once; a failed report is only logged. The
+    client sets attributes on the current span of OpenTelemetry, if that is installed.
     """
 
     client: Client | AsyncClient
@@ -37,7 +36,6 @@ class PromptSource:
         prompt = self.client.get_prompt(
             self.agent, self.channel, label=self.label, version=self.version, fallback=self.fallback
         )
-        set_span_attributes(prompt)
         if self._needs_report(prompt):
             try:
                 self.client.report(prompt)
@@ -46,13 +44,12 @@ class PromptSource:
         return prompt
 
     async def load_async(self) -> Prompt:
-        """Load with either client; a blocking one runs in a thread."""
+        """Load with either client; a blocking one runs in a thread, which has the span of this call."""
         if isinstance(self.client, Client):
             return await asyncio.to_thread(self.load)
         prompt = await self.client.get_prompt(
             self.agent, self.channel, label=self.label, version=self.version, fallback=self.fallback
         )
-        set_span_attributes(prompt)
         if self._needs_report(prompt):
             try:
                 await self.client.report(prompt)
@@ -65,14 +62,3 @@ class PromptSource:
             return False
         self._reported.add(prompt.served_digest)
         return True
-
-
-def set_span_attributes(prompt: Prompt) -> None:
-    """Set the prompt's trace attributes on the current span, if opentelemetry-api is installed."""
-    try:
-        trace = import_module("opentelemetry.trace")
-    except ImportError:
-        return
-    span = trace.get_current_span()
-    if span.is_recording():
-        span.set_attributes(prompt.trace_metadata())
