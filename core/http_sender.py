@@ -136,9 +136,9 @@ class HttpSender:
                 return read_response(connection, deadline)
         except TimeoutError:
             seconds = f"{self.total_seconds:g}"
-            raise OutgoingError(f"There was no complete response within {seconds} seconds.") from None
+            raise OutgoingError(f"No complete response within {seconds} seconds.") from None
         except ssl.SSLError:
-            raise OutgoingError("The TLS connection failed. Check the certificate of the server.") from None
+            raise OutgoingError("The TLS connection failed. Check the server's certificate.") from None
         except (OSError, HTTPException):
             raise OutgoingError("The connection failed.") from None
 

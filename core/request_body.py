@@ -25,7 +25,7 @@ class BodyReadError(BadRequest):
 
     status = 400
     code = "bad_request"
-    detail = "The connection ended before the body was complete."
+    detail = "The connection was closed before the body was complete."
     headers: dict[str, str] = {}
 
 
@@ -38,7 +38,7 @@ class BodyReadTimeout(BodyReadError):
 class TooManyBodyReads(BodyReadError):
     status = 503
     code = "unavailable"
-    detail = "Too many requests are being received at the moment. Try again."
+    detail = "Too many uploads are in progress. Try again."
     headers = {"Retry-After": "2"}
 
 

@@ -25,4 +25,4 @@ def is_past_deadline(grace: float = 0.0) -> bool:
 
 def check_request_deadline(grace: float = 0.0) -> None:
     if is_past_deadline(grace):
-        raise RequestTimeout("The request took too long and was ended.")
+        raise RequestTimeout("The request timed out.")

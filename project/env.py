@@ -85,7 +85,7 @@ def env_networks(name: str, default: tuple[str, ...] = ()) -> list[IPv4Network |
         try:
             networks.append(ip_network(value))
         except ValueError:
-            environment_problems.append(f"{name} must hold networks such as 10.0.0.0/8, not {value!r}")
+            environment_problems.append(f"{name} must contain networks such as 10.0.0.0/8, not {value!r}")
     return networks
 
 
@@ -102,4 +102,4 @@ def check_environment() -> None:
     if environment_problems:
         # Without duplicates: some variables are read twice.
         problems = "; ".join(dict.fromkeys(environment_problems))
-        raise ImproperlyConfigured(f"The environment is not complete: {problems}.")
+        raise ImproperlyConfigured(f"The environment variables are not valid: {problems}.")

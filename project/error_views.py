@@ -26,7 +26,7 @@ def is_for_programs(request: HttpRequest) -> bool:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_for_programs(request):
-        return problem_response(Problem(400, "bad_request", "The request cannot be read."), request)
+        return problem_response(Problem(400, "bad_request", "The request is malformed."), request)
     return defaults.bad_request(request, exception)
 
 

@@ -50,7 +50,7 @@ SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
 DRAMATIS_SECRETS_KEYS = env_list("DRAMATIS_SECRETS_KEYS")
 if any(len(text) < MIN_SECRETS_KEY_LENGTH for text in DRAMATIS_SECRETS_KEYS):
     environment_problems.append(
-        f"DRAMATIS_SECRETS_KEYS must hold texts of {MIN_SECRETS_KEY_LENGTH} characters or more"
+        f"DRAMATIS_SECRETS_KEYS must contain keys of at least {MIN_SECRETS_KEY_LENGTH} characters"
     )
 
 # --- URLs and hosts ----------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ DATABASE_POOLED_URL = env_secret("DATABASE_POOLED_URL", needed=False)
 DATABASE_POOLER_PREPARES = env_bool("DATABASE_POOLER_PREPARES", False)
 if DATABASE_POOLED_URL:
     if "sqlite" in DATABASE_DIRECT["ENGINE"] or not DATABASE_POOLED_URL.startswith("postgres"):
-        environment_problems.append("DATABASE_POOLED_URL needs PostgreSQL, there and in DATABASE_URL")
+        environment_problems.append("DATABASE_POOLED_URL requires PostgreSQL, also in DATABASE_URL")
     else:
         DATABASE_POOLED = build_pooled_config(
             DATABASE_POOLED_URL,
@@ -170,7 +170,7 @@ DATABASES = {"default": choose_database(DATABASE_DIRECT, DATABASE_POOLED)}
 # Read replica for reads that may be a few seconds old; docs/scaling.md lists them.
 if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
     if "sqlite" in DATABASES["default"]["ENGINE"] or not DATABASE_REPLICA_URL.startswith("postgres"):
-        environment_problems.append("DATABASE_REPLICA_URL needs PostgreSQL, there and in DATABASE_URL")
+        environment_problems.append("DATABASE_REPLICA_URL requires PostgreSQL, also in DATABASE_URL")
     else:
         DATABASES["replica"] = build_replica_config(
             DATABASE_REPLICA_URL,

@@ -49,7 +49,7 @@ def list_visible_prompt_ids(caller: ApiClient) -> list[int]:
 def get_visible_agent(call: ApiRequest, slug: str) -> Agent:
     agent = Agent.objects.in_workspace(call.workspace).filter(slug=slug).first()
     if agent is None or not call.caller.can_access_agent(slug):
-        raise RecordNotFound(f"There is no agent “{slug}”{describe_limits_of(call.caller)}.")
+        raise RecordNotFound(f"No agent “{slug}”{describe_limits_of(call.caller)}.")
     return agent
 
 
@@ -89,7 +89,7 @@ def get_named_version(prompt: AgentPrompt, name: float | str, pointer: str) -> P
     query = query_numbered_version if isinstance(name, int) else query_equal_versions
     versions: list[PromptVersion] = query(prompt.workspace_id, prompt.pk, name)  # type: ignore[arg-type]  # see above
     if not versions:
-        raise ProblemError(validation_problem([FieldError("This prompt has no such version.", pointer)]))
+        raise ProblemError(validation_problem([FieldError("Version not found.", pointer)]))
     versions[0].prompt = prompt
     return versions[0]
 

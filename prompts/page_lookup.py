@@ -49,5 +49,5 @@ def get_release_or_404(request: WorkspaceRequest, number: int) -> Release:
 
 def check_url_number(number: int) -> int:
     if number > MAX_URL_NUMBER:
-        raise Http404("No number is as large.")
+        raise Http404("The number is too large.")
     return number

@@ -38,7 +38,9 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         if "path" in self.fields:
             roots = ", ".join(str(root) for root in settings.DRAMATIS_SOURCE_ROOTS)
             help_text = (
-                f"Allowed are {roots} and all below." if roots else "DRAMATIS_SOURCE_ROOTS names no root yet."
+                f"Allowed folders: {roots} and everything below them."
+                if roots
+                else ("DRAMATIS_SOURCE_ROOTS is not set.")
             )
             self.fields["path"].help_text = help_text
 

@@ -52,7 +52,7 @@ def require_own_source(call: ApiRequest, source: Source) -> None:
     links = FileAgent.objects.in_workspace(call.workspace).filter(file__source=source)
     slugs |= set(links.values_list("agent__slug", flat=True))
     if slugs - set(call.caller.agents) or files.filter(reach=Reach.ALL).exists():
-        message = "This key is limited to some agents, and others use the files of this source."
+        message = "This key is limited to specific agents, and other agents use the files of this source."
         raise ProblemError(Problem(403, "out_of_scope", message))
 
 
@@ -83,7 +83,7 @@ def get_agents_by_slug(call: ApiRequest, slugs: list[str], field: str) -> list[A
     rows = Agent.objects.in_workspace(call.workspace).filter(archived_at=None, slug__in=slugs)
     agents = {row.slug: row for row in rows if call.caller.can_access_agent(row.slug)}
     if set(slugs) - set(agents):
-        raise ProblemError(validation_problem([FieldError("There is no such record here.", f"/{field}")]))
+        raise ProblemError(validation_problem([FieldError("Record not found.", f"/{field}")]))
     return [agents[slug] for slug in slugs]
 
 

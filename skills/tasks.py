@@ -49,12 +49,12 @@ def execute_refresh_run(run: RefreshRun) -> None:
     except LostRun:
         return
     except SourceEdited:
-        requeue_run(run, "The source was edited meanwhile.")
+        requeue_run(run, "The source was edited during the run.")
     except SoftTimeLimitExceeded:
         # The time limit may have interrupted a query. Close the connection, so that the next query does not
         # receive the unread result of the interrupted one.
         connection.close()
-        fail_run(run, "It took too long and was stopped.")
+        fail_run(run, "The run timed out.")
     except OperationalError:
         connection.close()
         requeue_run(run, "The database did not answer in time.")

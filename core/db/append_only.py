@@ -56,7 +56,7 @@ class AppendOnly(Operation):
             schema_editor.execute(f"DROP TRIGGER {self.table}_no_{command}")
 
     def describe(self) -> str:
-        return f"Let {self.table} only grow"
+        return f"Make {self.table} append-only"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {"table": self.table}

@@ -163,7 +163,7 @@ def compile_update(model: type[Model], vendor: str) -> "tuple[str, list[Field[An
 def check_placeholders(model: type[Model]) -> None:
     fields = model._meta.concrete_fields
     if model._meta.parents or any(get_placeholder(field) != "%s" for field in fields):
-        raise TypeError(f"{model.__name__} has columns that take more than a value.")
+        raise TypeError(f"{model.__name__} has columns whose values are SQL expressions.")
 
 
 def get_placeholder(field: Any) -> str:

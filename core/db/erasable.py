@@ -77,7 +77,7 @@ class AppendOnlyWithErasure(AppendOnly):
         AppendOnly(self.table).database_forwards(app_label, schema_editor, from_state, to_state)
 
     def describe(self) -> str:
-        return f"Let {self.table} only grow, but for erased words"
+        return f"Make {self.table} append-only, except for erasures"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         arguments = {

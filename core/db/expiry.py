@@ -53,7 +53,7 @@ class AppendOnlyWithExpiry(AppendOnly):
         super().database_forwards(app_label, schema_editor, from_state, to_state)
 
     def describe(self) -> str:
-        return f"Let {self.table} lose only rows of more than {self.days} days"
+        return f"Allow deletes from {self.table} only for rows older than {self.days} days"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {"table": self.table, "days": self.days}

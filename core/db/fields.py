@@ -27,7 +27,7 @@ def validate_characters(value: str) -> None:
 
 def validate_single_line(value: str) -> None:
     if LINE_BREAKS.search(value):
-        raise ValidationError(_("This must be a single line."), code="line_break")
+        raise ValidationError(_("Must be a single line."), code="line_break")
 
 
 class LineField(models.CharField[str, str]):

@@ -75,7 +75,7 @@ class AddIndexOnline(OnlineOperation, AddIndex):
             editor.execute(f"ALTER INDEX {name} ATTACH PARTITION {partition_index}")
 
     def describe(self) -> str:
-        return f"Build index {self.index.name} on {self.model_name} while it is written to"
+        return f"Create index {self.index.name} on {self.model_name} concurrently"
 
 
 class AddUniqueOnline(OnlineOperation, AddConstraint):
@@ -103,7 +103,7 @@ class AddUniqueOnline(OnlineOperation, AddConstraint):
             editor.execute(statement)
 
     def describe(self) -> str:
-        return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
+        return f"Add constraint {self.constraint.name} to {self.model_name} using a prebuilt index"
 
 
 class AddCheckOnline(OnlineOperation, AddConstraint):
@@ -122,7 +122,7 @@ class AddCheckOnline(OnlineOperation, AddConstraint):
         editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
 
     def describe(self) -> str:
-        return f"Let {self.constraint.name} hold on {self.model_name}, for new rows first"
+        return f"Add constraint {self.constraint.name} to {self.model_name} without blocking writes"
 
 
 class RunInBatches(RunPython):
@@ -171,7 +171,7 @@ class RunInBatches(RunPython):
         return self.__class__.__name__, [], arguments
 
     def describe(self) -> str:
-        return f"Change rows by portions of {self.size}"
+        return f"Update rows in batches of {self.size}"
 
 
 # --- partitioned tables --------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class ReplicaHealth:
             self.suspend(type(error).__name__)
         else:
             if lag > MAX_LAG:
-                self.suspend(f"{lag.total_seconds():.0f} s behind")
+                self.suspend(f"lag of {lag.total_seconds():.0f} s")
             else:
                 self.is_suspended = False
 

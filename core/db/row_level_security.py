@@ -77,7 +77,7 @@ class EnableRowLevelSecurity(Operation):
                 schema_editor.execute(statement.format(**placeholders), params=None)
 
     def describe(self) -> str:
-        return f"Show rows of {self.table} to their own workspace only"
+        return f"Enable row-level security on {self.table}"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {"table": self.table, "column": self.column}

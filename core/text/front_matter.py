@@ -23,18 +23,18 @@ from core.text.problems import (
 from core.text.yaml_blocks import YamlBlock, YamlValue, read_blocks
 from core.text.yaml_events import MAX_DEPTH, parse_with_libyaml, parse_with_pyyaml
 
-ALIAS_MESSAGE = "Anchors and aliases are not allowed; put a value that begins with & or * in quotes."
+ALIAS_MESSAGE = "Anchors and aliases are not allowed. Put a value that starts with & or * in quotes."
 EVENT_MESSAGES = {
     "anchor": ALIAS_MESSAGE,
-    "tag": "Tags are not allowed; put a value that begins with ! in quotes.",
-    "explicit": "Only one block of keys is allowed, so no line may begin with --- or ... here.",
+    "tag": "Tags are not allowed. Put a value that starts with ! in quotes.",
+    "explicit": "Only one block of keys is allowed. Remove the line that starts with --- or ...",
 }
 SYNTAX_HINTS = {
     "while scanning an alias": ALIAS_MESSAGE,
     "while scanning an anchor": ALIAS_MESSAGE,
     "mapping values are not allowed here": 'A value that contains ": " must be in quotes.',
-    "could not find expected ':'": 'Every line needs the shape "key: value".',
-    "found character '\\t' that cannot start any token": "Indent with spaces; a tab is not allowed here.",
+    "could not find expected ':'": 'Every line must have the form "key: value".',
+    "found character '\\t' that cannot start any token": "Tabs are not allowed here. Indent with spaces.",
 }
 
 
@@ -45,14 +45,14 @@ def find_event_problems(head: str, first_line: int) -> Iterator[TextProblem]:
             line = first_line + event.start_mark.line
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
-                yield TextProblem("", line, f"Keys and lists are nested more than {MAX_DEPTH} deep.")
+                yield TextProblem("", line, f"Keys and lists can be nested at most {MAX_DEPTH} levels deep.")
                 return
             reasons = [reason for name, reason in EVENT_MESSAGES.items() if getattr(event, name, None)]
             yield from (TextProblem("", line, reason) for reason in reasons)
     except yaml.MarkedYAMLError as error:
         yield _build_syntax_problem(error, first_line)
     except (ValueError, OverflowError):  # PyYAML calls chr() on escapes such as \UFFFFFFFF.
-        yield TextProblem("", line, "An escape here or below does not stand for any character.")
+        yield TextProblem("", line, "This line or a later one contains an invalid escape sequence.")
 
 
 def _build_syntax_problem(error: yaml.MarkedYAMLError, first_line: int) -> TextProblem:
@@ -82,7 +82,7 @@ __all__ = [
 
 MAX_HEAD_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
-UNCLOSED_MESSAGE = "The front matter opens with --- but no line of --- closes it."
+UNCLOSED_MESSAGE = "The front matter starts with --- but has no closing --- line."
 # YAML treats U+2028 and U+2029 as line breaks and skips U+FEFF. Line numbers would be wrong.
 FORBIDDEN_HEAD_RANGES = r"\u2028\u2029\ufeff"
 

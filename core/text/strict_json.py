@@ -15,7 +15,7 @@ class DuplicateKeyError(StrictJsonError):
     """A key occurs twice in one object."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"“{key[:80]}” stands twice in one object.")
+        super().__init__(f"The key “{key[:80]}” appears more than once in an object.")
         self.key = key
 
 
@@ -40,7 +40,7 @@ def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reject_constant(name: str) -> Any:
-    raise ConstantError(f"{name} is not JSON.")
+    raise ConstantError(f"{name} is not valid JSON.")
 
 
 STRICT_HOOKS: dict[str, Any] = {

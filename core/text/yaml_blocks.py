@@ -15,7 +15,7 @@ from core.text.problems import TextProblem, find_character_problems, raise_for_p
 from core.text.yaml_events import MAX_DEPTH, AmbiguousYaml, YamlEvent, get_next_line
 
 NO_KEYS_MESSAGE = 'The front matter must be lines of "key: value", not a list or a single value.'
-KEY_PER_LINE_MESSAGE = "Write one key per line, at the start of the line, without braces around them."
+KEY_PER_LINE_MESSAGE = "Write one key per line, at the start of the line, without braces."
 SURROGATE_PAIR_PATTERN = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 NULL_SCALARS = ("~", "null", "Null", "NULL")
 
@@ -115,7 +115,7 @@ class BlockReader:
                 self.problems.append(TextProblem(field, line, "A key must be text, not a list or more keys."))
             elif key in keys:
                 self.problems.append(
-                    TextProblem(field or key, line, f'The key "{key}" appears twice; keep one.')
+                    TextProblem(field or key, line, f'The key "{key}" appears twice. Remove one of them.')
                 )
             keys.add(key)
             yield key, line, next(self.events)

@@ -68,8 +68,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
             record_security_event(user, SecurityEventKind.SIGN_IN_DELAYED, request=request)
             raise ValidationError(
                 _(
-                    "Too many failed sign-ins for this account. Try again in %(seconds)s seconds, "
-                    "or reset your password."
+                    "Too many failed sign-in attempts for this account. Try again in %(seconds)s "
+                    "seconds, or reset your password."
                 )
                 % {"seconds": seconds},
                 code="too_many_login_attempts",

@@ -116,7 +116,7 @@ def _get_text(data: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InvalidInput.on(key, _("This must be text."))
+        raise InvalidInput.on(key, _("Must be text."))
     return value
 
 

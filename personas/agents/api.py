@@ -56,17 +56,15 @@ AGENT_CONFIG_SCHEMA: Schema = {
     "type": "object",
     "properties": {
         "name": line_schema(80, least=1),
-        "slug": slug_schema(description="Derived from the name when absent."),
+        "slug": slug_schema(description="Default: derived from the name."),
         "description": nullable_schema(line_schema(300)),
         "identity": nullable_schema(prose_schema(20_000)),
         "instructions": nullable_schema(prose_schema(60_000)),
         "role": nullable_schema(
-            prose_schema(20_000, description="Legacy: becomes the identity; there are no instructions then.")
+            prose_schema(20_000, description="Legacy. Becomes the identity; no instructions are stored.")
         ),
         "directories": nullable_schema(
-            array_schema(
-                line_schema(1_000, least=1), description="Additional directories, stored as they are."
-            )
+            array_schema(line_schema(1_000, least=1), description="Additional directories, stored unchanged.")
         ),
         "responsibilities": array_schema(
             {
@@ -74,7 +72,7 @@ AGENT_CONFIG_SCHEMA: Schema = {
                 "properties": {
                     "title": line_schema(120, least=1),
                     "content": prose_schema(20_000, least=1),
-                    "text": prose_schema(20_000, least=1, description="The same as content."),
+                    "text": prose_schema(20_000, least=1, description="Alias of `content`."),
                 },
                 "required": ["title"],
                 "title": "AgentConfigurationResponsibility",
@@ -173,7 +171,7 @@ class AgentResource(RecordResource[Agent]):
                     answer=object_schema(
                         {
                             "agent": self.response_schema(),
-                            "responsibilities": integer_schema(description="How many were created."),
+                            "responsibilities": integer_schema(description="Number of records created."),
                             "not_imported": {
                                 "type": "array",
                                 "items": {"type": "string"},

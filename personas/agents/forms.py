@@ -28,7 +28,7 @@ LAYOUT_LABELS = {
 
 STATED_CHOICES = [
     ("", _("No: the agent is assumed to have file access")),
-    ("yes", _("Yes: only those listed here")),
+    ("yes", _("Yes: only the ones listed here")),
 ]
 
 
@@ -84,7 +84,7 @@ class AgentForm(RecordForm):
         "documentation_examples": _("Examples"),
     }
     help_texts = {
-        "slug": _("Used in API calls. Cannot be changed later. Lowercase letters, digits and hyphens."),
+        "slug": _("Used in API calls. Cannot be changed later. Use lowercase letters, digits and hyphens."),
         "description": _(
             "One line for your team. Prompts contain it only where this agent is a tool of another agent."
         ),
@@ -94,9 +94,8 @@ class AgentForm(RecordForm):
         ),
         "directories": _("Other directories that the agent can read and write. One path per line."),
         "capabilities": _(
-            "One name per line. Layouts use files and persistence; other names are "
-            "stored. If capabilities are stated and this is empty, the agent has "
-            "none."
+            "One name per line. Layouts use “files” and “persistence”; other names are only stored. "
+            "If you state the capabilities and leave this empty, the agent has none."
         ),
         "documentation_main": _("A path or URL. The pi layout points to it."),
         "documentation_additional": _("A path or URL."),
@@ -112,7 +111,10 @@ class AgentForm(RecordForm):
         (_("Work"), "", ("instructions", "working_directory", "directories", "parent")),
         (
             _("Capabilities"),
-            _("What the agent can do with its directories. Storage guidance needs files or persistence."),
+            _(
+                "What the agent can do with its directories. Prompts explain storage only if it has "
+                "files or persistence."
+            ),
             ("states_capabilities", "capabilities"),
         ),
         (
@@ -193,6 +195,7 @@ class AgentForm(RecordForm):
             names = ", ".join(sorted(tool.name for tool in both))
             self.add_error(
                 "planning_tools",
-                gettext("Already active, so they cannot be for planning only: %(names)s.") % {"names": names},
+                gettext("These tools are already active, so they cannot be for planning only: %(names)s.")
+                % {"names": names},
             )
         return cleaned

@@ -27,7 +27,7 @@ LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
 # Layouts know the capabilities `files` and `persistence`. Agents may have others.
 validate_capability = RegexValidator(
     r"\A[a-z0-9]+(?:[-_.][a-z0-9]+)*\Z",
-    _("Use lowercase letters and digits, joined by hyphens, underscores or dots."),
+    _("Use lowercase letters and digits, separated by hyphens, underscores or dots."),
     code="capability",
 )
 
@@ -207,7 +207,7 @@ class Agent(Record):
             raise ValidationError(
                 {
                     "planning_tools": gettext(
-                        "Already active, so they cannot be for planning only: %(names)s."
+                        "These tools are already active, so they cannot be for planning only: %(names)s."
                     )
                     % {"names": names}
                 }

@@ -138,7 +138,7 @@ class AgentPages(AgentListPages):
         """Show the Persona tab: identity, soul, user profile, responsibilities and sub-agents."""
         agent, sub_agents = get_agent_with_sub_agents(request.workspace, key)
         if agent is None:
-            raise Http404("No such agent.")
+            raise Http404("Agent not found.")
         context = {
             "record": agent,
             "agent": agent,

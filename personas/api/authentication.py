@@ -110,7 +110,10 @@ def get_bearer_token(header: str) -> str:
 def check_no_key_in_url(query: str) -> None:
     """Reject a request with an API key in its URL. Proxies log URLs, so the client must replace that key."""
     if KEY_MARKER in unquote_plus(query):
-        detail = "Send the key in the Authorization header, never in the address, and replace this one."
+        detail = (
+            "Send the key in the Authorization header, never in the URL. This key may have been "
+            "logged: revoke it and create a new one."
+        )
         raise ProblemError(Problem(400, "bad_request", detail, [FieldError(detail, header="Authorization")]))
 
 

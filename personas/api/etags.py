@@ -32,20 +32,20 @@ def check_if_match(record: Record, if_match: str | None) -> None:
 def check_etag(etag: str, if_match: str | None, *, exists: bool = True) -> None:
     """Raise 412 unless If-Match contains this ETag; `*` matches whatever exists (RFC 9110, 13.1.1)."""
     if not if_match:
-        error = FieldError("Send the ETag of what you have seen.", header="If-Match")
-        raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [error]))
+        error = FieldError("Send the ETag from your last read.", header="If-Match")
+        raise ProblemError(Problem(428, "precondition_required", "If-Match is required.", [error]))
     if if_match.strip() == "*":
         if not exists:
-            detail = "It does not exist, so If-Match: * fails."
+            detail = "If-Match: * requires an existing resource, and this one does not exist."
             raise ProblemError(Problem(412, "precondition_failed", detail))
         return
     if not ETAG_PATTERN.search(if_match):
-        error = FieldError(f"Send the ETag with its double quotes, such as {etag}.", header="If-Match")
+        error = FieldError(f"Send the ETag with its double quotes, for example {etag}.", header="If-Match")
         raise ProblemError(Problem(400, "bad_request", f"If-Match: {error.detail}", [error]))
     # If-Match uses strong comparison (RFC 9110), so weak tags never match.
     tags = [f'"{tag}"' for weak, tag in ETAG_PATTERN.findall(if_match) if not weak]
     if etag not in tags and etag not in [BODY_HASH.sub('"', tag) for tag in tags]:
-        detail = f"It has changed since you looked: its ETag is {etag} now. Read it again."
+        detail = f"The resource has changed since you read it. Its ETag is now {etag}. Read it again."
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
 
 
@@ -55,7 +55,7 @@ def check_put_precondition(headers: Mapping[str, str], etag: str, *, exists: boo
     if headers.get("If-Match") or if_none_match != "*":
         check_etag(etag, headers.get("If-Match"), exists=exists)
     elif exists:
-        detail = f"It exists already: its ETag is {etag}."
+        detail = f"The resource already exists. Its ETag is {etag}."
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
 
 
@@ -63,7 +63,7 @@ def check_put_precondition(headers: Mapping[str, str], etag: str, *, exists: boo
 REVALIDATE_CACHE_CONTROL = "private, no-cache"
 # OpenAPI description of the response 304, for operations that support If-None-Match.
 NOT_MODIFIED_RESPONSES: tuple[tuple[int, dict[str, Any]], ...] = (
-    (304, {"description": "You have it already: the ETag is among those of If-None-Match."}),
+    (304, {"description": "Your copy is current: If-None-Match contains its ETag."}),
 )
 
 

@@ -38,21 +38,21 @@ DOMAIN_ERROR_STATUSES = {
 }
 HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: INVALID_KEY_HEADERS, 503: RETRY_AFTER_HEADERS}
 SERVER_ERROR_PROBLEM = Problem(
-    500, "server_error", "This is a fault of the server. It has been noted under the request id."
+    500, "server_error", "Something went wrong on the server. The error was logged with the request ID."
 )
 TIMEOUT_PROBLEM = Problem(
     503,
     "unavailable",
-    "The request took too long and was ended; nothing was changed. Try again.",
+    "The request timed out. Nothing was changed. Try again.",
     headers=RETRY_AFTER_HEADERS,
 )
 STORAGE_FULL_PROBLEM = Problem(
     503,
     "storage_full",
-    "The disk of the database is full; nothing was changed. Try again when the operator has made room.",
+    "The database disk is full. Nothing was changed. Try again after the operator has freed disk space.",
     headers={"Retry-After": "30"},
 )
-NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this name.")
+NOT_FOUND_PROBLEM = Problem(404, "not_found", "Not found.")
 MAX_NAMED_FIELDS = 8
 
 
@@ -73,12 +73,12 @@ def database_error_to_problem(error: OperationalError | InterfaceError) -> Probl
 
 
 def body_too_large_problem(limit: int) -> Problem:
-    return Problem(413, "body_too_large", f"The body may have at most {limit} bytes.")
+    return Problem(413, "body_too_large", f"The body can have at most {limit} bytes.")
 
 
 def unavailable_problem() -> Problem:
     return Problem(
-        503, "unavailable", "The record cannot be reached right now. Try again.", headers=RETRY_AFTER_HEADERS
+        503, "unavailable", "The database is temporarily unavailable. Try again.", headers=RETRY_AFTER_HEADERS
     )
 
 
@@ -89,7 +89,7 @@ def out_of_scope_problem(detail: str, verb: str = "") -> Problem:
 
 
 def missing_verb_problem(verb: str) -> Problem:
-    return out_of_scope_problem(f"This needs the verb “{verb}”, which this key does not have.", verb)
+    return out_of_scope_problem(f"This requires the verb “{verb}”, which this key does not have.", verb)
 
 
 def validation_problem(errors: Iterable[FieldError]) -> Problem:
@@ -103,7 +103,7 @@ def describe_field_errors(errors: Sequence[FieldError]) -> str:
         return describe_field_error(errors[0])
     names = list(dict.fromkeys(error.place for error in errors if error.place))
     shown = ", ".join(names[:MAX_NAMED_FIELDS]) + (" …" if len(names) > MAX_NAMED_FIELDS else "")
-    return f"{len(errors)} values do not fit: {shown}." if shown else f"{len(errors)} values do not fit."
+    return f"{len(errors)} values are invalid: {shown}." if shown else f"{len(errors)} values are invalid."
 
 
 def describe_field_error(error: FieldError) -> str:
@@ -140,8 +140,8 @@ def drf_error_to_problem(error: drf.APIException) -> Problem:
     Errors about keys and bodies are not among these: this API checks keys and bodies with its own code.
     """
     if isinstance(error, drf.NotAcceptable):
-        return Problem(406, "not_acceptable", "This is answered as application/json only.")
-    return Problem(error.status_code, "bad_request", "The request cannot be read.")
+        return Problem(406, "not_acceptable", "Responses are available as application/json only.")
+    return Problem(error.status_code, "bad_request", "The request is malformed.")
 
 
 # The first entry that matches the exception is used, so subclasses come before their base classes.
@@ -151,10 +151,10 @@ PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Ca
     DomainError: domain_error_to_problem,
     RecordNotFound: lambda error: Problem(404, "not_found", str(error)),
     Http404: lambda _: NOT_FOUND_PROBLEM,
-    PermissionDenied: lambda _: Problem(403, "not_allowed", "This key may not do that."),
+    PermissionDenied: lambda _: Problem(403, "not_allowed", "This key is not allowed to do that."),
     BodyReadError: lambda error: Problem(error.status, error.code, error.detail, headers=error.headers),
     RequestDataTooBig: lambda _: body_too_large_problem(settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
-    SuspiciousOperation: lambda _: Problem(400, "bad_request", "The request cannot be read."),
+    SuspiciousOperation: lambda _: Problem(400, "bad_request", "The request is malformed."),
     drf.APIException: drf_error_to_problem,
     RequestTimeout: lambda _: TIMEOUT_PROBLEM,
     (OperationalError, InterfaceError): database_error_to_problem,

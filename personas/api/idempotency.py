@@ -64,7 +64,7 @@ def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock_id])
         row = cursor.fetchone()
     if not row or not row[0]:
-        detail = "The first call under this Idempotency-Key is still being carried out."
+        detail = "The first request with this Idempotency-Key is still in progress."
         raise ProblemError(Problem(409, "in_progress", detail, headers={"Retry-After": "1"}))
 
 
@@ -80,12 +80,14 @@ def find_stored_response(workspace: Workspace, route: str, name: str) -> KeptAns
 def replay_response(stored: KeptAnswer, digest: str) -> ApiResponse:
     if stored.is_erased:
         detail = (
-            "The first request with this Idempotency-Key was carried out. Its response contained text that "
+            "The first request with this Idempotency-Key succeeded. Its response contained text that "
             "has been erased."
         )
         raise ProblemError(Problem(410, "erased", detail))
     if stored.body_digest != digest:
-        error = FieldError("It was used for another body. Take a new one.", header=IDEMPOTENCY_HEADER)
+        error = FieldError(
+            "This Idempotency-Key was used with a different body. Use a new key.", header=IDEMPOTENCY_HEADER
+        )
         raise ProblemError(Problem(422, "idempotency_key_reused", error.detail, [error]))
     headers = {**stored.headers, "Idempotency-Replayed": "true"}
     return ApiResponse(stored.status, bytes(stored.body), headers)

@@ -100,7 +100,7 @@ def is_within_limit(caller: "ApiClient", dimension: str, name: str) -> bool:
 
 
 def out_of_scope_error(dimension: str = "agents") -> ProblemError:
-    return ProblemError(out_of_scope_problem(f"This key is limited to some {dimension}."))
+    return ProblemError(out_of_scope_problem(f"This key is limited to specific {dimension}."))
 
 
 # --- changes of prompts --------------------------------------------------------------------------------
@@ -148,5 +148,8 @@ def check_changed_agents(
         return
     agents = Agent.objects.in_workspace(workspace_id).filter(pk__in=list(agent_ids))
     if agents.exclude(slug__in=caller.agents).exists():
-        detail = "This key is limited to some agents; the change would also reach prompts of others."
+        detail = (
+            "This key is limited to specific agents, and the change would also affect prompts "
+            "of other agents."
+        )
         raise ProblemError(out_of_scope_problem(detail))

@@ -108,7 +108,9 @@ class Operation:
 
     def __post_init__(self) -> None:
         if self.sunset_at and (not self.deprecated_at or self.sunset_at < self.deprecated_at + MIN_NOTICE):
-            raise ValueError(f"{self.operation_id}: a warning lasts at least {MIN_NOTICE.days} days.")
+            raise ValueError(
+                f"{self.operation_id}: the notice period must be at least {MIN_NOTICE.days} days."
+            )
 
     @cached_property
     def body_validator(self) -> Draft202012Validator | None:

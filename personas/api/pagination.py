@@ -69,7 +69,7 @@ def decode_cursor(cursor: str, kind: str) -> int:
         text = ""
     prefix, position = text[:8], text[8:]
     if prefix != f"{crc32(kind.encode()):08x}" or not position.isdecimal() or len(position) > 18:
-        error = FieldError("This is not a cursor of this list.", parameter="cursor")
+        error = FieldError("This cursor is not valid for this list.", parameter="cursor")
         raise ProblemError(Problem(422, "invalid", f"cursor: {error.detail}", [error]))
     return int(position)
 
@@ -78,14 +78,14 @@ ANY = "any"
 ARCHIVED_PARAM = enum_schema(
     ["false", "true", ANY],
     default="false",
-    description="Whether archived rows are listed: none, only they, all.",
+    description="Which archived rows are listed: none, only archived rows, or all rows.",
     title="ArchivedFilter",
 )
 FIELDS_PARAM = text_schema(
     400,
     pattern=r"^[a-z_]+(?:,[a-z_]+)*$",
     least=1,
-    description="Only these fields of each row, separated by commas.",
+    description="Return only these fields of each row, separated by commas.",
 )
 
 
@@ -95,7 +95,7 @@ def select_fields(row: dict[str, Any], fields: str) -> dict[str, Any]:
         return row
     names = fields.split(",")
     if unknown := [name for name in names if name not in row]:
-        error = FieldError(f"There is no field “{unknown[0]}” here.", parameter="fields")
+        error = FieldError(f"Unknown field “{unknown[0]}”.", parameter="fields")
         raise ProblemError(validation_problem([error]))
     return {name: row[name] for name in names}
 

@@ -108,4 +108,4 @@ def get_quotas(budget: str) -> tuple[int, int]:
 def rate_limit_problem(status: RateLimitStatus) -> Problem:
     wait = max(1, math.ceil(status.retry_after))
     headers = status.headers() | {"Retry-After": str(wait)}
-    return Problem(429, "rate_limited", f"Try again in {wait} s.", headers=headers)
+    return Problem(429, "rate_limited", f"Rate limit exceeded. Try again in {wait} s.", headers=headers)

@@ -78,7 +78,7 @@ class RecordBulk(RecordLookup[R]):
         rows = {row.pk: row for row in self.list_visible(call.caller).filter(pk__in=ids)}
         for position, pk in enumerate(ids):
             if pk not in rows:
-                detail = f"There is no {self.singular} “{pk}” here."
+                detail = f"No {self.singular} “{pk}” in this workspace."
                 pointer = json_pointer(["ids", position])
                 raise ProblemError(Problem(404, "not_found", detail, [FieldError(detail, pointer)]))
         for row in rows.values():

@@ -50,7 +50,7 @@ class RecordLookup(RecordSchema, Generic[R]):
 
     def find_record(self, call: ApiRequest, key: Any, *, is_locked: bool = False) -> R:
         if isinstance(key, int) and not 0 < key < (2**31 if self.lookup_field == "number" else 2**63):
-            raise RecordNotFound(f"There is no {self.singular} {key}.")
+            raise RecordNotFound(f"No {self.singular} {key} in this workspace.")
         if self.has_compiled_lookup and call.caller.agents is None:
             check_key_limits(call.caller, self.read_touches, is_write=False)
             locks = [bind_lock(self.model, call.workspace, self.lookup_field, key)] if is_locked else []
@@ -58,9 +58,9 @@ class RecordLookup(RecordSchema, Generic[R]):
         else:
             records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
         if not records:
-            limits = " within the limits of this key" if call.caller.is_limited else ""
+            limits = " within the limits of this key" if call.caller.is_limited else " in this workspace"
             name = key if isinstance(key, int) else f"“{key}”"
-            raise RecordNotFound(f"There is no {self.singular} {name}{limits}.")
+            raise RecordNotFound(f"No {self.singular} {name}{limits}.")
         record: R = records[0]
         if record.workspace_id == call.caller.workspace.pk:
             record.workspace = call.caller.workspace

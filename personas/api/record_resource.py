@@ -59,9 +59,9 @@ from personas.selectors import list_revisions
 
 R = TypeVar("R", bound=Record)
 LIST_PARAMS: dict[str, Schema] = {
-    "q": line_schema(200, least=1, description="Words to look for."),
+    "q": line_schema(200, least=1, description="Text to search for."),
     "archived": ARCHIVED_PARAM,
-    "updated_since": datetime_schema(description="Only rows changed at this moment or later."),
+    "updated_since": datetime_schema(description="Only rows changed at this time or later."),
     "fields": FIELDS_PARAM,
     **PAGINATION_PARAMS,
 }
@@ -270,7 +270,9 @@ class RecordResource(RecordBulk[R]):
         values, errors = dict(call.body), []
         if call.caller.agents is not None and "agent" in self.links and not values.get("agent", not is_new):
             errors.append(
-                FieldError("This key is limited to some agents: say which.", json_pointer(["agent"]))
+                FieldError(
+                    "This key is limited to specific agents. Name the agents.", json_pointer(["agent"])
+                )
             )
         message = values.pop("message", "")
         schemas = self.writable_fields()
@@ -278,7 +280,7 @@ class RecordResource(RecordBulk[R]):
             try:
                 values[name] = self.parse_value(call, name, value, schemas.get(name, {}))
             except LookupError:
-                errors.append(FieldError("There is no such record here.", json_pointer([name])))
+                errors.append(FieldError("Record not found.", json_pointer([name])))
         if errors:
             raise ProblemError(validation_problem(errors))
         return {self.get_field_name(name): value for name, value in values.items()}, message
@@ -338,7 +340,7 @@ class RecordResource(RecordBulk[R]):
                     self.index,
                     f"List {route.replace('-', ' ')}",
                     operation_id=f"list{plural}",
-                    note="Oldest first, without archived ones unless you ask for them.",
+                    note="Oldest first. Archived records are excluded by default.",
                     answer=page_schema(response_schema),
                     query=list_params,
                     **read_options,
@@ -347,7 +349,7 @@ class RecordResource(RecordBulk[R]):
                     self.add,
                     f"Create {one}",
                     operation_id=f"create{noun}",
-                    note="Absent fields get default values.",
+                    note="Omitted fields get default values.",
                     **{**write_options, "bots": self.bots_may_add, "touches": self.add_touches},
                     answer=response_schema,
                     status=201,
@@ -364,7 +366,7 @@ class RecordResource(RecordBulk[R]):
                     self.read,
                     f"Get {one}",
                     operation_id=f"get{noun}",
-                    note="The ETag of the response is needed to change it.",
+                    note="Send the ETag of the response as If-Match to change it.",
                     answer=response_schema,
                     query={"fields": FIELDS_PARAM},
                     extra_responses=NOT_MODIFIED_RESPONSES,
@@ -374,7 +376,7 @@ class RecordResource(RecordBulk[R]):
                     self.change,
                     f"Update {one}",
                     operation_id=f"update{noun}",
-                    note="Changes only the fields of the body.",
+                    note="Changes only the fields that you send.",
                     body=self.body_schema(is_new=False, is_complete=False),
                     **change_options,
                 ),
@@ -382,7 +384,7 @@ class RecordResource(RecordBulk[R]):
                     self.replace,
                     f"Replace {one}",
                     operation_id=f"replace{noun}",
-                    note="Absent fields get their default values again.",
+                    note="Omitted fields are reset to their default values.",
                     body=self.body_schema(is_new=False, is_complete=True),
                     read_only_fields=self.read_only_names(),
                     **change_options,
@@ -391,7 +393,7 @@ class RecordResource(RecordBulk[R]):
                     self.remove,
                     f"Archive {one}",
                     operation_id=f"archive{noun}",
-                    note="No prompt contains it then. It can be restored.",
+                    note="Prompts no longer contain it. It can be restored.",
                     **{**change_options, "answer": None, "bots": self.bots_may_remove},
                     status=204,
                 ),

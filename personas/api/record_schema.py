@@ -45,9 +45,7 @@ REVISION_SCHEMA = object_schema(
         "author": {"type": "string"},
         "message": {"type": "string"},
         "created_at": datetime_schema(),
-        "data": any_object_schema(
-            description="The content of that revision, with the names and values of the record's own JSON."
-        ),
+        "data": any_object_schema(description="The content of that revision, in the format of the record."),
     },
     title="Revision",
 )
@@ -291,7 +289,7 @@ def remove_unchanged_values(
     """Return the body without its read-only values. Raise 422 for those that differ from the current ones."""
     read_only = set(names)
     errors = [
-        FieldError(f"{name} is read-only. Leave it out, or send it as it is.", json_pointer([name]))
+        FieldError(f"{name} is read-only. Omit it, or send the current value.", json_pointer([name]))
         for name, value in body.items()
         if name in read_only and value != current[name]
     ]

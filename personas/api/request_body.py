@@ -36,7 +36,7 @@ def parse_json(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadJson(f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+        raise BadJson(f"The body is not valid UTF-8 (byte {error.start}).") from None
     check_json_depth(text)
     try:
         value = JSON_DECODER.decode(text)
@@ -45,7 +45,7 @@ def parse_json(data: bytes) -> Any:
     except StrictJsonError as error:
         raise BadJson(str(error)) from None
     except ValueError as error:
-        raise BadJson(f"The body is not JSON: {error}.") from None
+        raise BadJson(f"The body is not valid JSON: {error}.") from None
     if SURROGATE_ESCAPE.search(text):
         check_surrogates(value)
     return value
@@ -65,7 +65,7 @@ def check_json_depth(text: str) -> None:
         elif character in "[{":
             depth += 1
             if depth > MAX_JSON_DEPTH:
-                raise BadJson(f"The body is nested more than {MAX_JSON_DEPTH} deep.")
+                raise BadJson(f"The body is nested more than {MAX_JSON_DEPTH} levels deep.")
         elif character in "]}":
             depth -= 1
 
@@ -75,12 +75,12 @@ def check_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise BadJson("The body holds half a character (a lone surrogate).") from None
+        raise BadJson("The body contains a lone surrogate, which is not valid Unicode.") from None
 
 
 def parse_bounded_int(digits: str) -> int:
     if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS:
-        raise BadJson(f"A whole number has more than {MAX_INTEGER_DIGITS} digits.")
+        raise BadJson(f"A number has more than {MAX_INTEGER_DIGITS} digits.")
     return int(digits)
 
 
@@ -113,7 +113,7 @@ def build_media_type_problem(types: Sequence[str]) -> Problem:
 ENCODED_BODY = Problem(
     415,
     "unsupported_media_type",
-    "Send the body without Content-Encoding; it may not be compressed.",
+    "Send the body without Content-Encoding. Compressed bodies are not supported.",
     [FieldError("Send the body without compression.", header="Content-Encoding")],
     {"Accept-Encoding": "identity"},
 )
@@ -140,7 +140,7 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
     try:
         text: str = request.body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        detail = f"The body is not UTF-8: byte {error.start} cannot be read."
+        detail = f"The body is not valid UTF-8 (byte {error.start})."
         raise ProblemError(Problem(400, "bad_request", detail)) from None
     if errors := find_schema_errors(validator, text):
         raise ProblemError(validation_problem(errors))

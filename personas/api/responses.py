@@ -48,7 +48,7 @@ def encode_json(value: Any) -> bytes:
 def json_default(value: object) -> str:
     if isinstance(value, datetime):
         return datetime_json(value)
-    raise TypeError(f"{type(value).__name__} has no place in an answer.")
+    raise TypeError(f"{type(value).__name__} cannot be serialized.")
 
 
 def datetime_json(value: datetime) -> str:

@@ -110,38 +110,38 @@ def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
     if error.validator == "required":
         # The library reports each missing field by an error of its own, without its name.
         names = [name for name in error.validator_value if name not in error.instance]
-        yield from (FieldError("This is needed.", json_pointer([*path, name])) for name in names)
+        yield from (FieldError("This field is required.", json_pointer([*path, name])) for name in names)
     elif error.validator == "additionalProperties":
         unknown = [name for name in error.instance if name not in error.schema.get("properties", {})]
-        yield from (FieldError("There is no such field.", json_pointer([*path, name])) for name in unknown)
+        yield from (FieldError("Unknown field.", json_pointer([*path, name])) for name in unknown)
     else:
         yield FieldError(describe_schema_error(error), json_pointer(path))
 
 
 def describe_schema_error(error: ValidationError) -> str:
     if error.validator == "pattern" and isinstance(error.instance, str) and not error.instance.strip():
-        return "This must not be empty."
-    message = ERROR_MESSAGES.get(str(error.validator), "This has characters that do not fit here.")
+        return "Must not be empty."
+    message = ERROR_MESSAGES.get(str(error.validator), "Contains characters that are not allowed.")
     return message if isinstance(message, str) else message(error.validator_value, error.instance)
 
 
 def describe_type_error(names: str | list[str], _: object) -> str:
     kinds = [names] if isinstance(names, str) else names
-    return f"This must be {' or '.join(JSON_TYPE_LABELS[name] for name in kinds)}."
+    return f"Must be {' or '.join(JSON_TYPE_LABELS[name] for name in kinds)}."
 
 
 ERROR_MESSAGES: dict[str, str | Callable[[Any, Any], str]] = {
     "type": describe_type_error,
-    "anyOf": "This is none of what fits here.",
-    "enum": lambda values, _: f"This must be one of: {', '.join(map(str, values))}.",
-    "maxLength": lambda most, value: f"This has {len(value)} characters; at most {most} fit.",
-    "minLength": "This must not be empty.",
-    "minProperties": "Something is missing here.",
-    "maxProperties": "There is too much here.",
-    "minItems": "This must not be empty.",
-    "maxItems": lambda most, _: f"At most {most} fit.",
-    "minimum": lambda least, _: f"This must be {least} or more.",
-    "maximum": lambda most, _: f"This must be {most} or less.",
-    "format": "This must be a moment with its offset from UTC, such as 2026-03-07T14:55:05Z.",
-    "uniqueItems": "Something stands here twice.",
+    "anyOf": "Does not match any of the allowed forms.",
+    "enum": lambda values, _: f"Must be one of: {', '.join(map(str, values))}.",
+    "maxLength": lambda most, value: f"Has {len(value)} characters; the limit is {most}.",
+    "minLength": "Must not be empty.",
+    "minProperties": "Too few items.",
+    "maxProperties": "Too many items.",
+    "minItems": "Must not be empty.",
+    "maxItems": lambda most, _: f"At most {most} items are allowed.",
+    "minimum": lambda least, _: f"Must be {least} or more.",
+    "maximum": lambda most, _: f"Must be {most} or less.",
+    "format": "Must be a time with a UTC offset, for example 2026-03-07T14:55:05Z.",
+    "uniqueItems": "Contains duplicates.",
 }

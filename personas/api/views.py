@@ -47,15 +47,17 @@ def parse_query_params(
 
     Unknown and repeated parameters are errors.
     """
-    errors = [FieldError("This is needed.", parameter=name) for name in required if name not in query]
+    errors = [
+        FieldError("This parameter is required.", parameter=name) for name in required if name not in query
+    ]
     values: dict[str, Any] = {
         name: schema["default"] for name, schema in schemas.items() if "default" in schema
     }
     for name, texts in query.lists():
         if name not in schemas:
-            errors.append(FieldError("There is no such parameter.", parameter=name[:80]))
+            errors.append(FieldError("Unknown parameter.", parameter=name[:80]))
         elif len(texts) > 1:
-            errors.append(FieldError("Give this once.", parameter=name))
+            errors.append(FieldError("Send this parameter only once.", parameter=name))
         else:
             value = convert_param(texts[0], schemas[name])
             problems = find_schema_errors(build_validator(schemas[name]), value)
@@ -157,7 +159,7 @@ class ApiView(APIView):
             Problem(
                 405,
                 "method_not_allowed",
-                "This address does not take that method.",
+                "This URL does not support that method.",
                 headers={"Allow": ", ".join(self.allowed_methods), **self.get_patch_headers()},
             )
         )
@@ -183,10 +185,10 @@ def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
 def missing_permission_problem(caller: ApiClient, operation: Operation) -> Problem:
     """Tell what the key lacks: the kind of key, a verb, or the role of the member that it acts for."""
     if caller.is_bot and not operation.bots:
-        return out_of_scope_problem("This operation needs an admin key; this is the key of a bot.")
+        return out_of_scope_problem("This operation requires an admin key. This is a bot key.")
     verb = get_required_verb(operation.permission, caller.key.kind)
     if verb in get_key_verbs(caller.key.scopes, caller.key.kind):
-        return out_of_scope_problem("The role of the member that this key acts for does not allow this.")
+        return out_of_scope_problem("The member that this key acts for does not have the required role.")
     return missing_verb_problem(verb)
 
 
@@ -254,7 +256,7 @@ def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
             "operations": by_method,
             "http_method_names": allowed,
             "renderer_classes": list_renderers(operations.values()),
-            "__doc__": "An address of the API.",
+            "__doc__": "An API URL.",
         },
     )
     return path(route, login_not_required(view.as_view()), name=name)

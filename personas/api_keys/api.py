@@ -53,8 +53,8 @@ SCOPES_SCHEMA: Schema = object_schema(
         "labels": SLUG_LIST_SCHEMA,
     },
     required=(),
-    description="What the key may be used for. Without verbs, a new key may fetch and render; without "
-    "agents, channels or labels it is not limited to some of them.",
+    description="What the key can do. Without verbs, a new key can fetch and render. Without agents, "
+    "channels or labels, it is not limited to specific ones.",
     title="KeyScopes",
 )
 KEY_FIELDS: dict[str, Schema] = {
@@ -65,7 +65,7 @@ KEY_FIELDS: dict[str, Schema] = {
     "scopes": any_object_schema(),
     "created_by": {"type": "string"},
     "creator_key_id": nullable_schema(
-        integer_schema(1, description="The key with which this key was created by the API.")
+        integer_schema(1, description="The key that created this key through the API.")
     ),
     "created_at": datetime_schema(),
     "expires_at": datetime_schema(),
@@ -75,7 +75,7 @@ KEY_FIELDS: dict[str, Schema] = {
 KEY_SCHEMA = object_schema(KEY_FIELDS, title="ApiKey")
 SECRET_SCHEMA = {
     "type": ["string", "null"],
-    "description": "The key itself, shown this once; null when sent again.",
+    "description": "The key itself. It is shown only once; null if the request is repeated.",
 }
 KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA}, title="ApiKeyWithSecret")
 KEY_WRITE_OPTIONS: dict[str, Any] = {
@@ -157,7 +157,7 @@ def limit_expiry(call: ApiRequest, ends_at: datetime | None) -> datetime:
 def check_scopes_within(call: ApiRequest, scopes: Mapping[str, Any], kind: str) -> None:
     """Raise 422 if the scopes are wider than those of the client's own key."""
     if name := find_wider_dimension(scopes, call.caller.key.scopes, kind):
-        detail = f"Your own key is limited in its {name}: a key you make cannot have more."
+        detail = f"Your own key is limited in its {name}. A key that you create cannot have more."
         raise ProblemError(validation_problem([FieldError(detail, json_pointer(["scopes", name]))]))
 
 
@@ -207,7 +207,7 @@ CREATE_KEY_SCHEMA = object_schema(
         "name": line_schema(80, least=1),
         "kind": enum_schema([BOT, ADMIN], default=BOT, title="KeyKind"),
         "scopes": SCOPES_SCHEMA,
-        "expires_at": datetime_schema(description="At most 365 days from now; 180 days when absent."),
+        "expires_at": datetime_schema(description="At most 365 days from now. Default: 180 days."),
     },
     required=["name"],
     title="ApiKeyInput",
@@ -218,7 +218,7 @@ ROTATE_KEY_SCHEMA = object_schema(
             0,
             MAX_OVERLAP_HOURS,
             default=24,
-            description="How long the old key stays valid: at most seven days.",
+            description="How long the old key stays valid, at most seven days.",
         ),
         "expires_at": datetime_schema(),
     },
@@ -289,7 +289,7 @@ urlpatterns: list[URLPattern] = [
             query={
                 "with_created": boolean_schema(
                     default=False,
-                    description="Revoke the keys that were created with it as well, and so on.",
+                    description="Also revoke all keys that were created with it, directly or indirectly.",
                 )
             },
             **KEY_WRITE_OPTIONS,

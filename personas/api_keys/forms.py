@@ -160,7 +160,7 @@ class KeyForm(KeyExpiryForm):
                 self.add_error("can_activate", describe_forbidden_verb(ACTIVATE, values["kind"]))
             elif WRITE not in values.get("verbs", ()):
                 self.add_error(
-                    "can_activate", gettext("Also select “Write”. Without it the bot cannot write anything.")
+                    "can_activate", gettext("Also select “Write”. Without it, the bot cannot write memories.")
                 )
         return values
 

@@ -23,7 +23,7 @@ from personas.api_keys.selectors import list_fetchable_prompts
 
 MAX_PROMPTS = 200
 TEXT_SCHEMA = {"type": "string"}
-LIMIT_SCHEMA = nullable_schema(array_schema(TEXT_SCHEMA, description="Null: the key is not limited."))
+LIMIT_SCHEMA = nullable_schema(array_schema(TEXT_SCHEMA, description="Null if the key is not limited."))
 ME_SCHEMA = object_schema(
     {
         "workspace": object_schema({"slug": TEXT_SCHEMA, "name": TEXT_SCHEMA}, title="MeWorkspace"),
@@ -40,7 +40,7 @@ ME_SCHEMA = object_schema(
         ),
         "verbs": array_schema(
             enum_schema(VERBS, title="KeyVerb"),
-            description="What the key may do. An admin key may do no more than the member it acts for.",
+            description="What the key can do. An admin key cannot do more than the member it acts for.",
         ),
         "agents": LIMIT_SCHEMA,
         "channels": LIMIT_SCHEMA,
@@ -48,7 +48,7 @@ ME_SCHEMA = object_schema(
         "prompts": array_schema(
             object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}, title="PromptAddress"),
             most=MAX_PROMPTS,
-            description=f"Prompts that the key may fetch or render, at most {MAX_PROMPTS}.",
+            description=f"Prompts that the key can fetch or render, at most {MAX_PROMPTS}.",
         ),
     },
     title="Me",

@@ -14,7 +14,7 @@ class ChannelForm(RecordForm):
     fixed = ("slug",)
     labels = {"slug": _("Slug"), "formatting": _("Formatting rules")}
     help_texts = {
-        "slug": _("Used in API calls. Cannot be changed later. Lowercase letters, digits and hyphens."),
+        "slug": _("Used in API calls. Cannot be changed later. Use lowercase letters, digits and hyphens."),
         "formatting": _(
             "Included in the prompt of every agent on this channel. If empty, prompts "
             "say nothing about formatting."

@@ -39,7 +39,7 @@ EVENT_ENVELOPE_SCHEMA = object_schema(
         "id": {"type": "string", "description": "The same id as in the header `webhook-id` of webhooks."},
         "sequence": integer_schema(
             1,
-            description="Number of the event in the workspace. There are no gaps, except for deleted events.",
+            description="Number of the event in the workspace, without gaps except for deleted events.",
         ),
         "type": enum_schema(EVENT_TYPES, title="EventType"),
         "timestamp": datetime_schema(),
@@ -50,19 +50,21 @@ EVENT_ENVELOPE_SCHEMA = object_schema(
 EVENT_SCHEMA = object_schema(
     {
         **EVENT_ENVELOPE_SCHEMA["properties"],
-        "data": any_object_schema(description="Ids, numbers, digests and slugs; schemas under `webhooks`."),
+        "data": any_object_schema(description="IDs, numbers, digests and slugs. Schemas: see `webhooks`."),
     },
     title="Event",
 )
 EVENT_PARAMS: dict[str, Schema] = {
     "after": integer_schema(
-        0, default=0, description="Only events with a higher number: the `sequence` of the last one you have."
+        0,
+        default=0,
+        description=("Only events with a higher number. Send the `sequence` of the last event you have."),
     ),
     "wait": integer_schema(
         0,
         MAX_WAIT_SECONDS,
         default=0,
-        description="Seconds to wait for an event if there is none (long polling).",
+        description="Seconds to wait if there are no events yet (long polling).",
     ),
 }
 

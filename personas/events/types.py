@@ -138,7 +138,7 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         ),
         EventType(
             "label.moved",
-            "A label of a prompt points to another version. `number` is null if the label was removed.",
+            "A label moved to another version. `number` is null if the label was removed.",
             LABEL_MOVE,
         ),
         EventType("release.requested", "A release was requested.", RELEASE),
@@ -148,8 +148,10 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         EventType("release.approved", "A reviewer approved a release.", RELEASE),
         EventType("release.rejected", "A reviewer rejected a release.", RELEASE),
         EventType("release.withdrawn", "A release was withdrawn.", RELEASE),
-        EventType("release.voided", "A release was voided, because one of its prompts changed.", RELEASE),
-        EventType("release.released", "A release moved its label on all its prompts.", RELEASE),
+        EventType("release.voided", "A release was voided because one of its prompts changed.", RELEASE),
+        EventType(
+            "release.released", "A release was published: its label moved on all its prompts.", RELEASE
+        ),
         EventType(
             "record.changed",
             "A record was created, edited, archived or restored. `action` is the action in the audit log.",
@@ -159,12 +161,15 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         EventType("memory.approved", "A proposed memory was approved.", MEMORY),
         EventType("memory.rejected", "A proposed memory was rejected.", MEMORY),
         EventType("context_file.changed", "The text of a context file that prompts use changed.", FILE),
-        EventType("context_file.waiting", "A context file waits in the inbox for a decision.", FILE),
+        EventType("context_file.waiting", "A context file in the inbox needs review.", FILE),
         EventType("skill.trusted", "The content of a discovered skill was approved.", FILE),
         EventType("build.failed", "A prompt could not be built. It keeps its latest version.", BUILD),
         EventType(
             "bot.outdated",
-            "The last fetch of a bot is an hour old, and its label points to another version now.",
+            (
+                "The last fetch of a bot was over an hour ago, and its label has moved to another "
+                "version since."
+            ),
             BOT,
         ),
         EventType(
@@ -185,7 +190,7 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         ),
         EventType("webhook.test", "A member sent a test event. Only its endpoint gets it.", WEBHOOK),
         EventType(
-            "webhook.disabled", "An endpoint was disabled, because it failed or returned 410.", WEBHOOK
+            "webhook.disabled", "An endpoint was disabled because it kept failing or returned 410.", WEBHOOK
         ),
     ]
 )
@@ -193,5 +198,5 @@ EVENT_TYPES: dict[str, EventType] = index_types(
 
 def get_event_type(name: str) -> EventType:
     if name not in EVENT_TYPES:
-        raise InvalidEvent(f"“{name}” is not a type of event.")
+        raise InvalidEvent(f"“{name}” is not an event type.")
     return EVENT_TYPES[name]

@@ -47,10 +47,10 @@ from personas.selectors import list_members, list_open_invitations
 
 M = TypeVar("M", Membership, Invitation)
 OWNER_NOTE = (
-    "Needs an admin key of an owner with the verb `manage`. A key cannot make anyone an owner, nor transfer "
-    "ownership: the role `owner` gets 403. Owners do this in the browser, on the page Members."
+    "Requires an admin key of an owner with the verb `manage`. Keys cannot grant the role `owner` or "
+    "transfer ownership (403). Owners do this in the browser, on the Members page."
 )
-ROLE_SCHEMA = enum_schema(Role.values, description="What the member may do in the workspace.", title="Role")
+ROLE_SCHEMA = enum_schema(Role.values, description="What the member can do in the workspace.", title="Role")
 MEMBER_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
@@ -58,7 +58,7 @@ MEMBER_SCHEMA = object_schema(
         "name": {"type": "string"},
         "role": ROLE_SCHEMA,
         "joined_at": datetime_schema(),
-        "etag": {"type": "string", "description": "For If-Match; changes with the member."},
+        "etag": {"type": "string", "description": "Send it as If-Match. It changes with the member."},
     },
     title="Member",
 )
@@ -67,9 +67,12 @@ INVITATION_SCHEMA = object_schema(
         "id": integer_schema(1),
         "email": {"type": "string"},
         "role": ROLE_SCHEMA,
-        "invited_by": {"type": "string", "description": "The email address of the member who invited."},
+        "invited_by": {
+            "type": "string",
+            "description": ("Email address of the member who sent the invitation."),
+        },
         "created_at": datetime_schema(),
-        "expires_at": datetime_schema(description="The link in the email works until then."),
+        "expires_at": datetime_schema(description="When the link in the email expires."),
         "is_expired": boolean_schema(),
     },
     title="Invitation",
@@ -92,7 +95,7 @@ INVITATION_EXAMPLE = {
     "is_expired": False,
 }
 MEMBER_FILTERS: dict[str, Schema] = {
-    "q": line_schema(200, least=1, description="Text in the name or the email address."),
+    "q": line_schema(200, least=1, description="Text to search for in names and email addresses."),
     "role": enum_schema(Role.values, description="Only members with this role.", title="Role"),
 }
 READ_OPTIONS: dict[str, Any] = {"touches": Touches.WORKSPACE, "tag": "members"}
@@ -152,7 +155,7 @@ def check_role_grantable(call: ApiRequest, role: str) -> None:
     """Raise 403 for the role owner: a stolen key must not create an owner, who could remove the others."""
     if role == Role.OWNER:
         page = f"{settings.PUBLIC_URL.rstrip('/')}/w/{call.workspace.slug}/members/"
-        detail = f"A key cannot make anyone an owner. Use the browser: {page}"
+        detail = f"Keys cannot grant the role owner. Use the browser: {page}"
         raise ProblemError(Problem(403, "not_allowed", detail, [FieldError(detail, "/role")]))
 
 
@@ -294,7 +297,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="listInvitations",
             answer=page_schema(INVITATION_SCHEMA),
             query=PAGINATION_PARAMS,
-            note="Invitations that were neither accepted nor withdrawn, also expired ones.",
+            note="Invitations that were neither accepted nor withdrawn, including expired ones.",
             **READ_OPTIONS,
         ),
         post=Operation(
@@ -337,8 +340,8 @@ urlpatterns: list[URLPattern] = [
             refusals=EMAIL_REFUSALS,
             **{
                 **MANAGE_OPTIONS,
-                "note": "Creates a new invitation for the same address and role and withdraws the old one, "
-                f"whose link stops working. {OWNER_NOTE}",
+                "note": "Creates a new invitation for the same address and role and withdraws the "
+                f"old one. Its link stops working. {OWNER_NOTE}",
             },
         ),
     ),

@@ -93,7 +93,7 @@ def _add_member(invitation: Invitation, user: User) -> Membership:
     _check_invitation_open(invitation)
     if invitation.email != user.email.lower():
         raise BadInvitation(
-            _("This invitation was sent to %(email)s; you are signed in as %(own_email)s.")
+            _("This invitation was sent to %(email)s. You are signed in as %(own_email)s.")
             % {"email": invitation.email, "own_email": user.email}
         )
     invitation.accepted_at = timezone.now()

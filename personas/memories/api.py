@@ -56,7 +56,7 @@ ENTRY_SCHEMA: Schema = {
     "pattern": NONBLANK_PROSE_PATTERN,
     "properties": {
         **{key: prose_schema(MAX_TEXT, least=1) for key in TEXT_KEYS},
-        "source": nullable_schema(line_schema(300, description=f"“{DEFAULT_SOURCE}” when absent.")),
+        "source": nullable_schema(line_schema(300, description=f"Default: “{DEFAULT_SOURCE}”.")),
         "valid_from": nullable_schema(datetime_schema()),
         "valid_until": nullable_schema(datetime_schema()),
     },
@@ -110,7 +110,7 @@ class MemoryResource(RecordResource[Memory]):
         "status": enum_schema(
             ["active", "proposed"],
             title="NewMemoryStatus",
-            description="If absent: `proposed` for bots that may not activate memories, else `active`.",
+            description="Default: `proposed` for bots that cannot activate memories, otherwise `active`.",
         )
     }
     read_only_fields = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
@@ -119,7 +119,7 @@ class MemoryResource(RecordResource[Memory]):
     add_touches = Touches.PROPOSAL
     bots_may_add = True
     filters = {
-        "agent": slug_schema(description="Only memories of this agent, and those that all share."),
+        "agent": slug_schema(description="Only memories of this agent and shared memories."),
         "status": enum_schema(
             MemoryState.values, description="Only memories with this status.", title="MemoryStatus"
         ),
@@ -143,7 +143,9 @@ class MemoryResource(RecordResource[Memory]):
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
         if values.get("state") == MemoryState.ACTIVE and is_proposing(call.caller):
-            detail = "This key can only propose memories. Active ones need the verb `activate`."
+            detail = (
+                "This key can only propose memories. To create active memories, it needs the verb `activate`."
+            )
             raise InvalidInput.on("status", detail)
         return create_memory(call.workspace, values, by=call.actor, message=message)
 
@@ -170,9 +172,7 @@ class MemoryResource(RecordResource[Memory]):
         successor = self.list_visible(call.caller).filter(pk=call.body["superseded_by"]).first()
         if successor is None:
             raise ProblemError(
-                validation_problem(
-                    [FieldError("There is no such memory here.", json_pointer(["superseded_by"]))]
-                )
+                validation_problem([FieldError("Memory not found.", json_pointer(["superseded_by"]))])
             )
         return self.record_response(self.reload(supersede_memory(record, successor, by=call.actor)))
 
@@ -214,7 +214,10 @@ class MemoryResource(RecordResource[Memory]):
                     ],
                     answer=IMPORT_RESULT_SCHEMA,
                     is_retryable=True,
-                    note="Imports all entries or none. Skips an entry whose text a shared memory has.",
+                    note=(
+                        "Imports all entries or none. Entries with the same text as a shared memory "
+                        "are skipped."
+                    ),
                     tag=self.name,
                 ),
             ),
@@ -237,7 +240,7 @@ class MemoryResource(RecordResource[Memory]):
                     "Reject a proposed memory",
                     operation_id="rejectMemory",
                     permission=Permission.APPROVE,
-                    note="Revokes it. Unlike `DELETE`, this needs only the verb `approve`.",
+                    note="Revokes the memory. Unlike `DELETE`, this requires only the verb `approve`.",
                     **common,
                 ),
             ),

@@ -102,7 +102,7 @@ def _find_entry_list(data: Any) -> tuple[str, Sequence[Any]]:
     prefix = LIST_KEY if isinstance(data, Mapping) else ""
     rows = data.get(LIST_KEY) if isinstance(data, Mapping) else data
     if not isinstance(rows, list):
-        message = _("Expected a list of memories, or an object with such a list under “memories”.")
+        message = _("Expected a list of memories, or an object with a list under “memories”.")
         raise InvalidInput.on(prefix or LIST_KEY, message)
     if len(rows) > MAX_ENTRIES:
         message = _("The file has %(count)s memories; at most %(limit)s can be imported at once.")
@@ -118,7 +118,9 @@ def _parse_entry(row: Any) -> tuple[FieldValues, set[str]]:
     text_key = next((key for key in TEXT_KEYS if key in row), None)
     if text_key is None:
         keys = ", ".join(TEXT_KEYS)
-        raise InvalidInput.on("", _("This object has no text. Expected one of: %(keys)s.") % {"keys": keys})
+        raise InvalidInput.on(
+            "", _("The object has no text. Expected one of these keys: %(keys)s.") % {"keys": keys}
+        )
     values: FieldValues = {
         "text": _clean_field("text", text_key, row[text_key]),
         "source": _clean_field("source", "source", row.get("source") or DEFAULT_SOURCE),
@@ -132,7 +134,7 @@ def _parse_entry(row: Any) -> tuple[FieldValues, set[str]]:
 def _clean_field(name: str, key: str, value: Any) -> Any:
     """Validate a text by the rules of the model field `name`; errors are reported under `key`."""
     if not isinstance(value, str):
-        raise InvalidInput.on(key, _("This must be text."))
+        raise InvalidInput.on(key, _("Must be text."))
     try:
         field: Any = Memory._meta.get_field(name)
         return field.clean(value.strip(), None)
@@ -146,7 +148,7 @@ def _parse_timestamp(name: str, value: Any) -> datetime:
     except ValueError:
         parsed = None
     if parsed is None:
-        raise InvalidInput.on(name, _("This must be a timestamp, such as 2026-03-07T14:55:05Z."))
+        raise InvalidInput.on(name, _("Must be a time with a UTC offset, for example 2026-03-07T14:55:05Z."))
     # Years near 1 and 9999 overflow in another timezone. The model rejects them, so they are not converted.
     is_convertible = 1 < parsed.year < 9999
     return parsed.astimezone(UTC) if parsed.tzinfo and is_convertible else parsed.replace(tzinfo=UTC)

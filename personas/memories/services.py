@@ -43,7 +43,7 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
     memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
-            _("Only a proposed memory can be approved; this one is %(state)s.")
+            _("Only proposed memories can be approved. This one is %(state)s.")
             % {"state": memory.get_state_display().lower()}
         )
     memory = _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
@@ -61,7 +61,7 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
     memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
-            _("Only a proposed memory can be rejected; this one is %(state)s.")
+            _("Only proposed memories can be rejected. This one is %(state)s.")
             % {"state": memory.get_state_display().lower()}
         )
     memory = revoke_memory(memory, by=by)
@@ -80,7 +80,7 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
             _("This memory is already %(state)s.") % {"state": memory.get_state_display().lower()}
         )
     if successor.state != MemoryState.ACTIVE:
-        raise DomainError(_("Only an active memory can replace another one."))
+        raise DomainError(_("Only an active memory can replace another."))
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
     # By id: the successor's text would stay in this memory's history when the successor is erased.
     message = f"Replaced by memory {successor.pk}"
@@ -103,7 +103,7 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     """Make a revoked or superseded memory active again."""
     memory = lock_record(memory)
     if memory.state not in {MemoryState.REVOKED, MemoryState.SUPERSEDED}:
-        raise DomainError(_("Only a revoked or superseded memory can be reinstated."))
+        raise DomainError(_("Only revoked or superseded memories can be reinstated."))
     memory.archived_at = None
     memory.save(update_fields=["archived_at"])
     return _change_state(memory, MemoryState.ACTIVE, by=by, verb="reinstated")

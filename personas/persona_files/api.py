@@ -94,7 +94,9 @@ class PersonaFileOperations:
                     operation_id=f"import{noun}",
                     body=object_schema(
                         {
-                            "name": line_schema(80, least=1, description="The name of the record in lists."),
+                            "name": line_schema(
+                                80, least=1, description=("Name of the record, shown in lists.")
+                            ),
                             "text": FILE_SCHEMA | {"description": "The whole file."},
                             "message": MESSAGE_SCHEMA,
                         },
@@ -104,7 +106,7 @@ class PersonaFileOperations:
                     body_example={"name": "Fox", "text": FILE_EXAMPLES[self.file_name]},
                     status=201,
                     is_retryable=True,
-                    note="Unknown keys at the beginning of the file are kept in `extra`."
+                    note="Unknown keys in the front matter are kept in `extra`."
                     if self.file_name != "SOUL.md"
                     else "",
                     **write_options,
@@ -130,15 +132,14 @@ class PersonaFileOperations:
                 ),
                 put=Operation(
                     self.replace_from_file,
-                    f"Replace {with_article(resource.singular)} by {self.file_name}",
+                    f"Replace {with_article(resource.singular)} with {self.file_name}",
                     operation_id=f"replace{noun}File",
                     body=FILE_SCHEMA,
                     body_type=MARKDOWN_TYPE,
                     body_example=FILE_EXAMPLES[self.file_name],
                     is_conditional=True,
                     refusals=CHANGE_ERROR_CODES,
-                    note="The body is the file itself. Keys that it does not have become empty; the name "
-                    "stays.",
+                    note="The body is the file itself. Missing keys become empty. The name does not change.",
                     **write_options,
                 ),
             ),

@@ -130,8 +130,8 @@ def find_extra_problems(raw: str, known: Collection[str] = ALL_KNOWN_KEYS) -> tu
     except FrontMatterError as error:
         return error.problems
     if "".join(block.source for block in blocks) != raw:
-        return (TextProblem("", 1, "Leave this empty instead of writing an empty pair of braces."),)
-    message = '"{}" has a field of its own; remove it here.'
+        return (TextProblem("", 1, "Leave this empty instead of writing empty braces."),)
+    message = '"{}" has its own field. Remove it here.'
     return tuple(
         TextProblem(block.key, block.line, message.format(block.key))
         for block in blocks

@@ -46,7 +46,7 @@ class FileImportForm(forms.Form):
         except UnicodeDecodeError as error:
             self.add_error(
                 "file",
-                _("This is not UTF-8 text: byte %(place)s cannot be read.") % {"place": error.start + 1},
+                _("This is not valid UTF-8 (byte %(place)s).") % {"place": error.start + 1},
             )
             return ""
         return text

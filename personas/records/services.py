@@ -140,7 +140,7 @@ def lock_record(record: R) -> R:
         return record
     rows = get_lock_query(type(record))(record.workspace_id, record.pk)
     if not rows:
-        raise type(record).DoesNotExist(f"There is no {record.kind} {record.pk}.")
+        raise type(record).DoesNotExist(f"{record.kind} {record.pk} not found.")
     locked: R = rows[0]
     if type(record).workspace.is_cached(record):
         locked.workspace = record.workspace

@@ -190,7 +190,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
 
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         if not list_revisions(self.find(request, key)).filter(number=number).exists():
-            raise Http404("No such revision.")
+            raise Http404("Revision not found.")
 
         def apply_revert(record: R, request: WorkspaceRequest) -> R:
             return restore_revision(

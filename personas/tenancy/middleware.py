@@ -157,7 +157,7 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
         membership for membership in workspace_request.memberships if membership.workspace.slug == slug
     ]
     if not matches:
-        raise Http404("No such workspace.")
+        raise Http404("Workspace not found.")
     workspace_request.membership, workspace_request.workspace = matches[0], matches[0].workspace
     workspace_scope.enter_workspace(workspace_request.workspace.pk)
     set_people_workspace(workspace_request.workspace.pk)

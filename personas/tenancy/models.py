@@ -44,7 +44,7 @@ class TenantQuerySet(models.QuerySet[T]):
         links = {"workspace", *(field.name for field in self.model.list_tenant_links())}
         if refused := sorted(links & {name.removesuffix("_id") for name in values}):
             raise CrossWorkspaceLink(
-                f"Set {', '.join(refused)} row by row: only save() looks where a link leads."
+                f"Set {', '.join(refused)} row by row: only save() checks the workspace of related rows."
             )
         return super().update(**values)
 
@@ -131,7 +131,10 @@ class ScopedManager(models.Manager[T]):
         return unfiltered.bulk_create(rows, **options)
 
     def get_queryset(self) -> NoReturn:
-        raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…), or say `unscoped`.")
+        raise UnscopedQuery(
+            f"{self.model.__name__}.objects requires in_workspace(…). Use `unscoped` "
+            "to read across workspaces."
+        )
 
 
 class UnscopedManager(models.Manager[T]):
@@ -205,7 +208,7 @@ class WorkspaceOwned(models.Model):
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         if self.pk is None:
-            raise ValueError(f"{type(self).__name__} has no id, so it cannot be deleted.")
+            raise ValueError(f"{type(self).__name__} has no ID, so it cannot be deleted.")
         collector = TenantCollector(using or router.db_for_write(type(self), instance=self), origin=self)
         collector.collect([self], keep_parents=keep_parents)
         return collector.delete()

@@ -13,17 +13,16 @@ class ToolForm(RecordForm):
     editors = {"guidelines": "plain", "parameters": "yaml"}
     labels = {"snippet": _("One-line snippet"), "parameters": _("Parameters (JSON Schema)")}
     help_texts = {
-        "name": _(
-            "The name that the model uses, such as read_file. If empty for an agent: the agent's slug."
-        ),
+        "name": _("The name that the model uses, such as read_file. If empty, an agent's slug is used."),
         "description": _(
-            "If empty for an agent: its description, or the first sentence of its instructions."
+            "If empty, an agent's description or the first sentence of its instructions is used."
         ),
         "snippet": _("Shown in tool lists instead of the description."),
         "guidelines": _("One per line. Added to the guidelines of the prompt while the tool is active."),
         "parameters": _("A JSON object, stored as written."),
         "signature": _(
-            "For the ptc layout, for example search(query :string) -> [:map]. Optional for an agent."
+            "For the ptc layout, for example search(query :string) -> [:map]. Optional if the tool "
+            "is an agent."
         ),
     }
     fieldsets = (

@@ -93,6 +93,8 @@ def validate_tool_schema(text: str) -> None:
     except RecursionError:
         raise ValidationError({"parameters": _("This JSON is nested too deeply.")}) from None
     except ValueError as error:
-        raise ValidationError({"parameters": _("This is not JSON: %(error)s.") % {"error": error}}) from None
+        raise ValidationError(
+            {"parameters": _("This is not valid JSON: %(error)s.") % {"error": error}}
+        ) from None
     if not isinstance(schema, dict):
         raise ValidationError({"parameters": _("A JSON Schema must be an object: { … }.")})

@@ -60,7 +60,10 @@ ENDPOINT_FIELDS: dict[str, Schema] = {
     "created_at": datetime_schema(),
 }
 ENDPOINT_SCHEMA = object_schema(ENDPOINT_FIELDS, title="WebhookEndpoint")
-SECRET_SCHEMA = {"type": ["string", "null"], "description": "Shown this once; null when sent again."}
+SECRET_SCHEMA = {
+    "type": ["string", "null"],
+    "description": ("Shown only once; null if the request is repeated."),
+}
 ENDPOINT_WITH_SECRET_SCHEMA = object_schema(
     {**ENDPOINT_FIELDS, "secret": SECRET_SCHEMA}, title="WebhookEndpointWithSecret"
 )

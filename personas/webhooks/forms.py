@@ -13,7 +13,7 @@ from personas.models import Agent, Channel, WebhookEndpoint, Workspace
 from personas.records.forms import build_model_field
 
 FILTER_HELP = _("Leave empty to send all.")
-PROMPT_FILTER_HELP = _("Leave empty to send all. Otherwise events that name none of these are not sent.")
+PROMPT_FILTER_HELP = _("Leave empty to send all. Otherwise, only events about these are sent.")
 
 
 class EndpointForm(forms.Form):

@@ -28,14 +28,14 @@ from personas.roles import Permission
 from personas.selectors import list_responsibilities, list_tasks
 from personas.work.services import add_responsibility, create_task, order_responsibilities, tick_step
 
-REMOVE_REFUSAL = "A bot removes responsibilities only with a key that is limited to its agents."
+REMOVE_REFUSAL = "Bot keys can remove responsibilities only if they are limited to specific agents."
 MAX_RESPONSIBILITIES = 1_000
-AGENT_FILTER = {"agent": slug_schema(description="Only those of this agent.")}
+AGENT_FILTER = {"agent": slug_schema(description="Only records of this agent.")}
 STEPS_SCHEMA = array_schema(
     object_schema(
         {
             "title": line_schema(300, least=1),
-            "is_done": boolean_schema(description="A new step is open when this is absent."),
+            "is_done": boolean_schema(description="Default: false."),
         },
         required=["title"],
         title="TaskStepInput",
@@ -123,8 +123,8 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                     tag=self.name,
                     is_retryable=True,
                     refusals={404: "not_found", 409: "refused"},
-                    note="Prompts have responsibilities in this order. 409 if `ids` are not exactly the "
-                    "active responsibilities of the agent.",
+                    note="Prompts list responsibilities in this order. Returns 409 if `ids` are not "
+                    "exactly the active responsibilities of the agent.",
                 ),
             ),
             endpoint(
@@ -161,7 +161,9 @@ class TaskResource(RecordResource[Task]):
     bots_may_add = True
     filters = {
         **AGENT_FILTER,
-        "status": enum_schema(TaskStatus.values, description="Only those that stand so.", title="TaskStatus"),
+        "status": enum_schema(
+            TaskStatus.values, description="Only tasks with this status.", title="TaskStatus"
+        ),
     }
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Task]:

@@ -19,7 +19,7 @@ class ResponsibilityForm(RecordForm):
     editors = {"text": "markdown"}
     fixed = ("agent",)
     help_texts = {
-        "title": _("The agent uses it to refer to this responsibility."),
+        "title": _("The agent refers to the responsibility by this title."),
         "text": _("Markdown: what to do, and when it is done."),
     }
     fieldsets = (
@@ -47,7 +47,7 @@ class TaskForm(RecordForm):
         required=False,
         max_length=30_000,
         widget=forms.Textarea,
-        help_text=_("One step per line, in order. A line that begins with [x] is done."),
+        help_text=_("One step per line, in order. Start a line with [x] to mark the step as done."),
     )
 
     record: Task | None

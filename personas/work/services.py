@@ -46,7 +46,10 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
     responsibilities = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
     if sorted(order) != sorted(responsibilities):
         raise DomainError(
-            _("These are not all active responsibilities of the agent. Load them again, then sort them.")
+            _(
+                "The list does not contain all active responsibilities of the agent. Reload it, then "
+                "sort again."
+            )
         )
     renumber_responsibilities([responsibilities[pk] for pk in order], "Put in order", by=by)
 

@@ -16,15 +16,15 @@ from personas.roles import Permission
 from personas.workspaces.services import create_workspace, rename_workspace
 
 MAX_NAME = Workspace._meta.get_field("name").max_length or 0
-NAME_SCHEMA = line_schema(MAX_NAME, least=1, description="The name that pages show.")
+NAME_SCHEMA = line_schema(MAX_NAME, least=1, description="Display name of the workspace.")
 WORKSPACE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
-        "slug": {"type": "string", "description": "Part of the addresses of its pages; never changes."},
+        "slug": {"type": "string", "description": "Part of its page URLs. It never changes."},
         "name": {"type": "string"},
-        "ledger_months": integer_schema(6, description="How long ledger entries are kept."),
+        "ledger_months": integer_schema(6, description="How many days ledger entries are kept."),
         "created_at": datetime_schema(),
-        "etag": {"type": "string", "description": "For If-Match."},
+        "etag": {"type": "string", "description": "Send it as If-Match."},
     },
     title="Workspace",
 )
@@ -105,7 +105,7 @@ urlpatterns: list[URLPattern] = [
             answer=WORKSPACE_SCHEMA,
             example=WORKSPACE_EXAMPLE,
             is_conditional=True,
-            note="Needs an admin key of an owner with the verb `manage`. Its slug stays the same.",
+            note="Requires an admin key of an owner with the verb `manage`. The slug does not change.",
             **MANAGE_OPTIONS,
         ),
     ),
@@ -122,9 +122,9 @@ urlpatterns: list[URLPattern] = [
             example=WORKSPACE_EXAMPLE | {"id": 2, "slug": "quay", "name": "Quay"},
             status=201,
             is_retryable=True,
-            note="The user of the key becomes its owner. If the slug is in use, a few letters are added to "
-            "it. The key has no access to the new workspace: create one there in the browser. Needs an "
-            "admin key of an owner with the verb `manage`.",
+            note="The user of the key becomes its owner. If the slug is taken, a few letters are "
+            "appended. The key has no access to the new workspace: create a key there in the "
+            "browser. Requires an admin key of an owner with the verb `manage`.",
             **MANAGE_OPTIONS,
         ),
     ),

@@ -27,7 +27,7 @@ TEXT_TYPES = {
     NONBLANK_LINE_PATTERN: ("NonblankLine", "Text on one line with at least one visible character."),
     PROSE_PATTERN: ("Prose", "Text whose only control characters are tabs and line breaks."),
     NONBLANK_PROSE_PATTERN: ("NonblankProse", "Such text with at least one visible character."),
-    SLUG_PATTERN: ("Slug", "Up to 64 lower-case letters and digits, with single hyphens between them."),
+    SLUG_PATTERN: ("Slug", "Up to 64 lowercase letters and digits, separated by single hyphens."),
     DIGEST_PATTERN: ("Digest", "A SHA-256 digest in hexadecimal."),
 }
 # The type of objects with arbitrary fields. Generators derive a type per use from an object without a name.

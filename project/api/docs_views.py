@@ -26,13 +26,13 @@ from project.api.problem_responses import get_problem_codes
 from project.api.urls import urlpatterns
 
 PROBLEM_ADVICE = {
-    "bad_request": _("The request could not be read. The detail says why."),
+    "bad_request": _("The request is malformed. The detail says why."),
     "invalid_json": _("Send JSON in UTF-8, without NaN or duplicate names, nested at most 64 levels deep."),
     "invalid_key": _("The key is missing, mistyped, expired or revoked. The response does not say which."),
     "out_of_scope": _(
         "The key is valid, but its kind, permissions, agents or its creator's role do not allow this."
     ),
-    "not_allowed": _("Another member has to do this: an owner, a reviewer, or anyone but the author."),
+    "not_allowed": _("Another member must do this: an owner, a reviewer, or anyone except the author."),
     "not_found": _("Nothing with this name exists in the workspace of the key."),
     "no_version": _("The prompt exists, but no version was built or released yet."),
     "method_not_allowed": _("See the Allow header for the methods of this URL."),
@@ -64,7 +64,7 @@ PROBLEM_ADVICE = {
     "key_revoked": _("The key was revoked and cannot be rotated. Create a new one."),
     "key_expired": _("The key has expired and cannot be rotated. Create a new one."),
     "endpoint_disabled": _("The webhook endpoint is disabled. Enable it first."),
-    "limit_reached": _("The workspace has as many of these as it can have. Delete one first."),
+    "limit_reached": _("The workspace has reached the limit for these. Delete one first."),
     "no_signing_key": _("The installation has no signing key. Contact its operators."),
     "invalid_file_status": _("The file has findings that someone must review first."),
     "not_copyable": _("This skill cannot be copied from its source."),
@@ -84,16 +84,14 @@ PROBLEM_ADVICE = {
     "release_voided": _("Something changed after it was requested. Request the release again."),
     "expired": _("The row is older than the ledger's retention period and was deleted."),
     "unknown_version": _("The version belongs to another prompt."),
-    "unknown_ledger_entry": _("The ledger has no such row."),
-    "unknown_label": _("The prompt has no such label."),
+    "unknown_ledger_entry": _("The ledger row does not exist."),
+    "unknown_label": _("The prompt does not have this label."),
     "call_quota_exceeded": _(
-        "Wait for Retry-After, or send less data with calls. Fetches without call data are served meanwhile."
+        "Wait for Retry-After, or send less data with calls. Fetches without call data are still served."
     ),
     "rate_limited": _("Retry after the time in Retry-After. RateLimit-Policy has the limit per minute."),
-    "server_error": _("An error on our side. Report it with the request ID."),
-    "storage_full": _(
-        "The disk of the database is full. Nothing was changed. The operator must free some space."
-    ),
+    "server_error": _("Something went wrong on the server. Report it with the request ID."),
+    "storage_full": _("The database disk is full. Nothing was changed. The operator must free disk space."),
     "unavailable": _("The ledger is unavailable, so no prompt can be served. Use your last copy and retry."),
     "draft_changed": _("The draft was deleted or changed in the meantime. Read it again."),
     "too_many_drafts": _("The member has too many drafts, or the draft is too long. Discard some."),

@@ -72,7 +72,7 @@ LIST_ONLY_PARAMS = {"limit", "cursor", "fields"}
 JSON_EXPORT_SCHEMA = object_schema(
     {
         "rows": array_schema(any_object_schema(), most=MAX_EXPORT_ROWS),
-        "note": {"type": "string", "description": "Why rows are missing; empty if the export is complete."},
+        "note": {"type": "string", "description": "Why rows are missing. Empty if the export is complete."},
     },
     title="Export",
 )
@@ -83,7 +83,7 @@ EXPORT_CONTENT: Mapping[str, Any] = {
 JSON_LINES_TYPE = "application/jsonl"
 # The introduction of the document has the details.
 EXPORT_NOTE = f"At most {MAX_EXPORT_ROWS:,} rows."
-SENSITIVE_NOTE = "For keys of owners. The audit log has every export."
+SENSITIVE_NOTE = "For keys of owners. The audit log records every export."
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,10 @@ class ListExport:
                 touches=Touches.WORKSPACE,
                 query={
                     "format": enum_schema(
-                        EXPORT_CONTENT_TYPES, default="csv", description="Of the file.", title="ExportFormat"
+                        EXPORT_CONTENT_TYPES,
+                        default="csv",
+                        description="The file format.",
+                        title="ExportFormat",
                     ),
                     **self.query,
                 },
@@ -223,7 +226,9 @@ urlpatterns: list[URLPattern] = [
             budget="write",
             touches=Touches.WORKSPACE,
             extra_content={JSON_LINES_TYPE: {"schema": {"type": "string"}}},
-            note="In the format of the copies that the server writes to files; keep one elsewhere.",
+            note=(
+                "In the format of the checkpoint files that the server writes. Keep a copy in another place."
+            ),
             tag="integrity",
         ),
     ),

@@ -11,7 +11,7 @@ TEXT: Schema = {"type": "string"}
 COUNT = integer_schema(1)
 # Description, schema and example by name.
 RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
-    "X-Request-ID": ("The id of the request. The server's log and the audit log contain it.", TEXT, ""),
+    "X-Request-ID": ("The ID of the request, as in the server log and the audit log.", TEXT, ""),
     "RateLimit": (
         "The budget, requests left (`r`), seconds until it is full (`t`) or, if none are left, until one is.",
         TEXT,
@@ -22,10 +22,10 @@ RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
         TEXT,
         '"read";q=600;w=60',
     ),
-    "Retry-After": ("In how many seconds to try again.", COUNT, 2),
+    "Retry-After": ("Number of seconds after which to try again.", COUNT, 2),
     "WWW-Authenticate": ("The authentication scheme to use.", TEXT, "Bearer"),
     "ETag": ("The state of the resource, to send as If-Match or If-None-Match.", TEXT, '"3"'),
-    "Location": ("The path of what was created.", {"type": "string", "format": "uri-reference"}, ""),
+    "Location": ("The path of the new resource.", {"type": "string", "format": "uri-reference"}, ""),
     "Link": (
         'The next page of the list, as `<path>; rel="next"`. Absent on the last page.',
         TEXT,
@@ -37,7 +37,7 @@ RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
     "Dramatis-Version": ("The number of the version.", COUNT, 3),
     "Dramatis-Ledger": ("The id of the ledger entry of this fetch.", COUNT, 12),
     "Dramatis-Digest": ("SHA-256 of the prompt text in UTF-8.", digest_schema(), ""),
-    "Dramatis-Unplaced": ("Names of the values that the layout has no place for.", TEXT, "task, host"),
+    "Dramatis-Unplaced": ("Names of the values that the layout does not use.", TEXT, "task, host"),
     "Repr-Digest": ("Digest of the response body (RFC 9530).", TEXT, ""),
     "Deprecation": ("Since when the operation is deprecated (RFC 9745).", TEXT, "@1793491200"),
     "Sunset": ("When the operation may be removed (RFC 8594).", TEXT, "Sat, 01 May 2027 00:00:00 GMT"),
@@ -68,34 +68,34 @@ ETAG_LIST: Schema = {
 REQUEST_HEADERS: dict[str, dict[str, Any]] = {
     "If-Match": {
         "required": True,
-        "description": "The ETag of the state that you have seen, or `*` for any state.",
+        "description": "The ETag from your last read, or `*` for any state.",
         "schema": ETAG_LIST,
         "example": '"3"',
     },
     "If-Match-To-Replace": {
         "name": "If-Match",
         "required": False,
-        "description": "The ETag of the state that you have seen, or `*`, to replace what exists.",
+        "description": "The ETag from your last read, or `*`, to replace an existing resource.",
         "schema": ETAG_LIST,
         "example": '"3"',
     },
     "If-None-Match-To-Create": {
         "name": "If-None-Match",
         "required": False,
-        "description": "`*`, to create what does not exist yet.",
+        "description": "`*`, to create a new resource.",
         "schema": {"type": "string", "pattern": r"^\*$"},
         "example": "*",
     },
     "If-None-Match": {
         "required": False,
-        "description": "ETags of what you have. If one is current, the response is 304 without a body.",
+        "description": "ETags of your copies. If one is current, the response is 304 without a body.",
         "schema": {"type": "string"},
         "example": '"3"',
     },
     IDEMPOTENCY_HEADER: {
         "required": False,
-        "description": "A text of your choice, such as a UUID. A second request with the same key and body "
-        "gets the response of the first one.",
+        "description": "A value of your choice, such as a UUID. A repeated request with the same key "
+        "and body gets the response of the first one.",
         "schema": {"type": "string", "pattern": r"^[!-~]{1,255}$"},
         "example": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e",
     },

@@ -5,13 +5,13 @@ Dramatis assembles, versions and serves the prompts of AI agents. With this API,
 memories, update tasks and load skills, and scripts manage everything else.
 
 **Authentication.** Send an API key in the header `Authorization: Bearer drm_…`. A key belongs to one
-workspace. Its verbs say what it may do, and it can be limited to some agents, channels and labels. The
+workspace. Its verbs define what it can do, and it can be limited to agents, channels and labels. The
 security scheme of an operation names the verb that its key needs.
 
 **Errors** are problem details (RFC 9457) with a stable `code`; `errors` names the invalid values.
 
 **Concurrent changes.** Records have an ETag. Requests that change a record need it in `If-Match`, so that no
-change of someone else is overwritten.
+other change is overwritten.
 
 **Retries.** Requests that create something accept an `Idempotency-Key`: sent again with the same key and the
 same body, the first response is returned again, with the header `Idempotency-Replayed: true`.

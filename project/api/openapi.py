@@ -297,8 +297,8 @@ def build_security_schemes(operations: Iterable[Operation]) -> dict[str, Any]:
 
 def describe_key(operation: Operation) -> str:
     if not operation.required_verb:
-        return "Needs no verb."
-    return f"Needs `{operation.required_verb}`{'.' if operation.bots else ', admin keys only.'}"
+        return "Requires no verb."
+    return f"Requires `{operation.required_verb}`{'.' if operation.bots else ', admin keys only.'}"
 
 
 def build_schema_examples(operations: Iterable[Operation]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def select_operations(document: Mapping[str, Any], operation_ids: Iterable[str])
             shared = {"parameters": item["parameters"]} if "parameters" in item else {}
             paths[path] = shared | operations
     if wanted:
-        raise ValueError(f"There is no operation {', '.join(sorted(wanted))}.")
+        raise ValueError(f"Unknown operation: {', '.join(sorted(wanted))}.")
     used = find_used_components(document, paths)
     tags = {operation["tags"][0] for item in paths.values() for operation in list_methods(item)}
     components = document["components"]

@@ -31,7 +31,7 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
     with the reason and leave no folder behind.
     """
     if connection.in_atomic_block:
-        raise BackupError("A backup cannot be made inside of a transaction.")
+        raise BackupError("A backup cannot be created inside a transaction.")
     try:
         require_unrestricted_role()
         with create_folder_atomically(target) as draft:
@@ -42,7 +42,7 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
             manifest.journal = list(position)
             write_manifest(draft, manifest)
     except STORAGE_ERRORS as error:
-        raise BackupError(f"No backup was made: {' '.join(str(error).split())}") from error
+        raise BackupError(f"The backup failed: {' '.join(str(error).split())}") from error
     return manifest
 
 
@@ -50,7 +50,7 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
 def create_folder_atomically(target: Path) -> Iterator[Path]:
     """Yield a hidden temporary folder, and rename it to the target if the block succeeds."""
     if os.path.lexists(target):
-        raise BackupError(f"{target} is there already. Name a folder that is not.")
+        raise BackupError(f"{target} already exists. Choose a folder that does not exist.")
     draft = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     target.parent.mkdir(parents=True, exist_ok=True)
     draft.mkdir(mode=0o700)

@@ -34,17 +34,17 @@ log = structlog.get_logger(__name__)
 # A journal that ends longer ago may lack endings, unless the installation stopped then.
 MAX_JOURNAL_AGE = timedelta(minutes=15)
 WITHOUT_JOURNAL_ADVICE = (
-    "Use another copy of the folder of checkpoints, or add --without-journal: all keys are revoked then."
+    "Use another copy of the checkpoint folder, or pass --without-journal, which revokes all keys."
 )
 # Sentences about the endings that were applied, by kind.
 APPLIED_SENTENCES = {
     selectors.KEY_REVOKED: "keys revoked after the backup: {}",
-    selectors.KEY_SHORTENED: "rotated keys that end earlier: {}",
+    selectors.KEY_SHORTENED: "rotated keys that expire earlier: {}",
     selectors.MEMBER_REMOVED: "members removed: {}",
     selectors.ROLE_CHANGED: "roles lowered: {}",
     selectors.INVITATION_WITHDRAWN: "invitations withdrawn: {}",
-    selectors.GRANT_WITHDRAWN: "grants of folders withdrawn: {}",
-    selectors.ACCOUNT_CHANGED: "changes of accounts (passwords, second factors, addresses): {}",
+    selectors.GRANT_WITHDRAWN: "allowed folders withdrawn: {}",
+    selectors.ACCOUNT_CHANGED: "account changes (passwords, second factors, email addresses): {}",
     selectors.ERASED: "erasures repeated: {}",
 }
 
@@ -97,7 +97,7 @@ def copy_journal(folder: Path) -> tuple[int, str]:
 def find_endings(manifest: Manifest, options: RestoreOptions) -> EndingsSinceBackup:
     """Return the endings since the backup. Raise BackupError if the journal was changed."""
     if options.without_journal:
-        return EndingsSinceBackup([], "The journal of endings is not used.", is_journal_kept=False)
+        return EndingsSinceBackup([], "The journal of endings is ignored.", is_journal_kept=False)
     folder = get_journal_folder()
     try:
         journal = read_journal(folder)
@@ -106,7 +106,7 @@ def find_endings(manifest: Manifest, options: RestoreOptions) -> EndingsSinceBac
             f"The journal of endings in {folder} is damaged: {error}. {WITHOUT_JOURNAL_ADVICE}"
         ) from error
     if journal is None:
-        return EndingsSinceBackup([], f"There is no journal of endings in {folder}.")
+        return EndingsSinceBackup([], f"No journal of endings in {folder}.")
     return select_endings(journal, manifest)
 
 
@@ -121,7 +121,7 @@ def select_endings(journal: Journal, manifest: Manifest) -> EndingsSinceBackup:
         )
     if not journal.has_position(lines, line_hash):
         raise BackupError(
-            f"The journal of endings is not the one of this backup: its line {lines} is another. "
+            f"The journal of endings does not belong to this backup: its line {lines} is different. "
             f"{WITHOUT_JOURNAL_ADVICE}"
         )
     age = timezone.now() - through_at
@@ -136,13 +136,13 @@ def select_endings(journal: Journal, manifest: Manifest) -> EndingsSinceBackup:
 
 def describe_endings(found: EndingsSinceBackup, options: RestoreOptions) -> list[str]:
     """Say before a restore what it will do about endings."""
-    sentences = [f"{len(found.endings)} endings since the backup are in the journal."]
+    sentences = [f"The journal lists {len(found.endings)} endings since the backup."]
     if found.gap and options.keep_keys:
         sentences.append(f"{found.gap} Keys and invitations are kept (--keep-keys).")
     elif found.gap:
         sentences.append(
-            f"{found.gap} What ended since then is not known: all keys are revoked and all open invitations "
-            "withdrawn, unless you add --keep-keys."
+            f"{found.gap} Later endings are unknown, so all keys are revoked and all open invitations "
+            "withdrawn, unless you pass --keep-keys."
         )
     return sentences
 
@@ -154,7 +154,7 @@ def end_again(found: EndingsSinceBackup, options: RestoreOptions, report: Callab
     """Apply the endings to the restored database, and end what may have ended without being known."""
     Session.objects.all().delete()
     UserSession.objects.all().delete()
-    report("All sessions are ended: everybody signs in again.")
+    report("All sessions were ended. Everyone must sign in again.")
     applied = apply_endings(found.endings)
     for kind, sentence in APPLIED_SENTENCES.items():
         if applied.counts[kind]:
@@ -167,12 +167,12 @@ def end_again(found: EndingsSinceBackup, options: RestoreOptions, report: Callab
     report(found.gap)
     if not options.keep_keys:
         report(
-            f"{revoke_all_keys():,} keys were revoked and {withdraw_all_invitations():,} invitations were "
-            "withdrawn, because it is not known which of them had ended. Make new ones."
+            f"{revoke_all_keys():,} keys were revoked and {withdraw_all_invitations():,} invitations "
+            "withdrawn, because it is unknown which of them had ended. Create new ones."
         )
     report(
-        "Check this: members, roles, passwords, second factors and erasures may be as they were before they "
-        "ended. Compare them with your notes, and repeat erasures."
+        "Check this: members, roles, passwords and second factors may be out of date, and erased "
+        "text may be back. Compare them with your notes, and repeat erasures."
     )
 
 

@@ -20,5 +20,6 @@ def require_unrestricted_role() -> None:
     """Raise BackupError if row-level security restricts the role: it would not see all rows."""
     if is_role_restricted():
         raise BackupError(
-            "This role does not own the tables: name the owner in DATABASE_URL. With compose, use migrate."
+            "This role does not own the tables. Set DATABASE_URL to the owner. With Docker Compose, "
+            "use the service migrate."
         )

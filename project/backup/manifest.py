@@ -80,9 +80,11 @@ def read_manifest(folder: Path) -> Manifest:
     manifest = parse_manifest(folder)
     for name, expected in manifest.files.items():
         if not (folder / name).is_file():
-            raise BackupError(f"This backup is not whole: {name} is missing. Take another one.")
+            raise BackupError(f"This backup is incomplete: {name} is missing. Use another backup.")
         if checksum_file(folder / name) != expected:
-            raise BackupError(f"This backup was changed: {name} is not what was written. Take another one.")
+            raise BackupError(
+                f"This backup was changed: {name} does not match the manifest. Use another backup."
+            )
     return manifest
 
 
@@ -91,17 +93,17 @@ def parse_manifest(folder: Path) -> Manifest:
         body: dict[str, Any] = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
         if body.get("format") not in READABLE_FORMATS:
             raise BackupError(
-                f"This backup has the form {body.get('format')}; this release reads {MANIFEST_FORMAT}."
+                f"This backup has the format {body.get('format')}, but this release reads {MANIFEST_FORMAT}."
             )
         digest, signature = body.pop("digest", ""), body.pop("signature", None)
         if digest != compute_manifest_digest(body):
-            raise BackupError("This backup was changed: its manifest is not what was written.")
+            raise BackupError("This backup was changed: its manifest does not match its digest.")
         manifest = Manifest(**body)
         if signature is not None:
             manifest.signature = read_record(StatementSignature, signature, "the signature")
             check_signature(digest, manifest.signature)
     except FileNotFoundError:
-        raise BackupError(f"There is no backup in {folder}: it has no {MANIFEST_NAME}.") from None
+        raise BackupError(f"No backup in {folder}: {MANIFEST_NAME} is missing.") from None
     except (ValueError, TypeError, AttributeError) as error:
         raise BackupError(f"The manifest of this backup cannot be read: {error}.") from error
     return manifest
@@ -129,7 +131,8 @@ def check_signature(digest: str, signature: StatementSignature) -> None:
         raise BackupError(f"The signature of this backup cannot be checked. {error.message}") from error
     if reason:
         raise BackupError(
-            f"This backup is signed with {signature.key}: {reason}. If the key is yours, add its id there."
+            f"This backup is signed with {signature.key}: {reason}. If the key is yours, add its ID "
+            "to DRAMATIS_TRUSTED_KEYS."
         )
 
 
@@ -140,12 +143,15 @@ def require_signature(manifest: Manifest, *, allow_unsigned: bool) -> str:
     try:
         get_trusted_keys()
     except NoSigningKey:
-        return "The manifest is not signed, and no trusted key is configured: nobody vouches for this backup."
+        return (
+            "The manifest is not signed, and no trusted key is configured. The origin of this "
+            "backup cannot be verified."
+        )
     if allow_unsigned:
-        return "The manifest is not signed: nobody vouches for this backup."
+        return "The manifest is not signed. The origin of this backup cannot be verified."
     raise BackupError(
-        "The manifest of this backup is not signed: it may have been changed. If you know where it comes "
-        "from, add --allow-unsigned."
+        "The manifest of this backup is not signed, so it may have been changed. If you trust its "
+        "origin, pass --allow-unsigned."
     )
 
 

@@ -109,4 +109,4 @@ def run_pg_restore(program: Path, folder: Path) -> None:
 def check_exit_code(name: str, code: int, error_output: bytes) -> None:
     if code:
         reason = " ".join(error_output.decode(errors="replace").split())[-600:]
-        raise BackupError(f"{name} failed: {reason or f'it ended with {code}'}")
+        raise BackupError(f"{name} failed: {reason or f'exit code {code}'}")

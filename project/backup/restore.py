@@ -28,7 +28,7 @@ from prompts.integrity.verify import verify_workspace
 from prompts.ledger.partitions import create_partitions
 
 ProgressReporter = Callable[[str], None]
-MISMATCH_ADVICE = "Do not serve from this database: empty it and restore another backup."
+MISMATCH_ADVICE = "Do not use this database. Empty it and restore another backup."
 
 
 def restore_backup(
@@ -57,7 +57,7 @@ def restore_backup(
         # Last, and once: erasures that are repeated add versions.
         verify_all_workspaces(report)
     except STORAGE_ERRORS as error:
-        raise BackupError(f"It was not restored: {' '.join(str(error).split())}") from error
+        raise BackupError(f"The restore failed: {' '.join(str(error).split())}") from error
     return manifest
 
 
@@ -66,9 +66,7 @@ def check_backup(
 ) -> tuple[Manifest, EndingsSinceBackup]:
     """Check files, signature and journal, and load nothing. Return the manifest and the endings to apply."""
     manifest = read_manifest(source)
-    report(
-        f"{len(manifest.files)} files are what was written at {manifest.made_at} ({manifest.size:,} bytes)."
-    )
+    report(f"{len(manifest.files)} files match the backup of {manifest.made_at} ({manifest.size:,} bytes).")
     report(require_signature(manifest, allow_unsigned=options.allow_unsigned))
     endings = find_endings(manifest, options)
     for sentence in describe_endings(endings, options):
@@ -79,7 +77,7 @@ def check_backup(
 def check_compatibility(manifest: Manifest) -> None:
     vendor = manifest.database["vendor"]
     if vendor != connection.vendor:
-        raise BackupError(f"This is a backup of {vendor}, and the database is {connection.vendor}.")
+        raise BackupError(f"This is a backup of {vendor}, but the database is {connection.vendor}.")
     known = set(MigrationExecutor(connection).loader.graph.nodes)
     unknown = [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]
     # Check our own apps only. An unknown migration of another app is no problem: the app may have been
@@ -87,18 +85,18 @@ def check_compatibility(manifest: Manifest) -> None:
     ours = [name for name in unknown if name.startswith(("personas.", "skills.", "prompts."))]
     if ours:
         raise BackupError(
-            f"This backup is of a newer release (it has {ours[-1]}). Restore it with that release."
+            f"This backup was created by a newer release (it has {ours[-1]}). Restore it with that release."
         )
 
 
 def require_empty_database(manifest: Manifest) -> None:
     if table := find_filled_table():
-        raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty one.")
+        raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty database.")
     # Tables of the backup's release may exist. Tables of a later release may not, because the restore would
     # not remove them.
     if any(step not in manifest.migrations for step in list_applied_migrations()):
         raise BackupError(
-            "This database was migrated further than the backup. Restore into one without tables."
+            "This database has newer migrations than the backup. Restore into a database without tables."
         )
 
 
@@ -112,7 +110,8 @@ def load_backup(manifest: Manifest, source: Path) -> None:
         program = pg_dump.find_program("pg_restore", int(manifest.database["version"].split(".")[0]))
         if program is None:
             raise BackupError(
-                "pg_restore as new as the backup's PostgreSQL is needed: set DRAMATIS_POSTGRES_PROGRAMS."
+                "The version of pg_restore is older than the PostgreSQL of the backup. Install a "
+                "newer one and set DRAMATIS_POSTGRES_PROGRAMS."
             )
         pg_dump.run_pg_restore(program, source)
 
@@ -129,17 +128,17 @@ def verify_restore(
     """
     with open_snapshot():
         check_table_differences(find_changed_tables(manifest))
-    report("Every table has the rows it had.")
+    report("All tables match the backup.")
     upgrade_database()
     if list_chain_heads() != manifest.chain:
-        raise BackupError(f"The chains do not end where they ended. {MISMATCH_ADVICE}")
+        raise BackupError(f"The heads of the hash chains do not match the backup. {MISMATCH_ADVICE}")
     prompts = dict(list(manifest.prompts.items())[:sample])
     if changed := find_changed_prompts(prompts):
-        raise BackupError(f"{len(changed)} of {len(prompts)} prompts say something else. {MISMATCH_ADVICE}")
-    report(f"{len(prompts)} sampled prompts are the same to the byte.")
+        raise BackupError(f"{len(changed)} of {len(prompts)} sampled prompts differ. {MISMATCH_ADVICE}")
+    report(f"{len(prompts)} sampled prompts are byte-for-byte identical.")
     folder = checkpoint_files.restore_checkpoint_files(source)
     if folder:
-        report(f"Checkpoint files that were there already lie in {folder} now.")
+        report(f"Existing checkpoint files were moved to {folder}.")
     return folder
 
 
@@ -152,7 +151,7 @@ def find_changed_tables(manifest: Manifest) -> list[str]:
 
 def check_table_differences(tables: Iterable[str]) -> None:
     if names := ", ".join(tables):
-        raise BackupError(f"These tables are not what was taken: {names}. {MISMATCH_ADVICE}")
+        raise BackupError(f"These tables do not match the backup: {names}. {MISMATCH_ADVICE}")
 
 
 def upgrade_database() -> None:
@@ -174,5 +173,7 @@ def verify_all_workspaces(report: ProgressReporter) -> None:
         write_checkpoint_copies(workspace.pk)
         result = verify_workspace(workspace)
         if result.first:
-            raise BackupError(f"The record of {workspace.slug} is broken: {result.first}. {MISMATCH_ADVICE}")
-        report(f"The record of {workspace.slug} holds: {result.checked:,} rows recomputed.")
+            raise BackupError(
+                f"The verification of {workspace.slug} failed: {result.first}. {MISMATCH_ADVICE}"
+            )
+        report(f"{workspace.slug} verified: {result.checked:,} rows recomputed.")

@@ -38,5 +38,5 @@ def load_sqlite(folder: Path) -> None:
         closing(sqlite3.connect(target)) as database,
     ):
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
-            raise BackupError("The database in this backup is damaged. Take another one.")
+            raise BackupError("The database in this backup is damaged. Use another backup.")
         copy.backup(database)

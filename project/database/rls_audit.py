@@ -56,15 +56,15 @@ def find_unprotected_tables() -> list[str]:
 
 def find_policy_gaps(policies: list[TablePolicy], column: str) -> Iterator[str]:
     if not any(policy.is_on for policy in policies):
-        yield "row security is off"
+        yield "row-level security is disabled"
     if [policy.name for policy in policies] != [POLICY_NAME]:
         # Permissive policies are combined with OR: a second one would allow more rows.
-        yield f"its policies are not just {POLICY_NAME}"
+        yield f"it has other policies than {POLICY_NAME}"
     for policy in policies:
         if policy.command != ALL_COMMANDS or not all(
             has_workspace_condition(expression, column) for expression in (policy.using, policy.with_check)
         ):
-            yield f"{policy.name or 'no policy'} does not ask for the workspace"
+            yield f"{policy.name or 'no policy'} does not check the workspace"
 
 
 def has_workspace_condition(expression: str, column: str) -> bool:

@@ -58,11 +58,11 @@ class RoleFlags:
     def excess(self) -> list[str]:
         descriptions = {
             "is a superuser": self.is_superuser,
-            "passes by row security": self.passes_row_security,
-            "may make databases": self.makes_databases,
-            "may make roles": self.makes_roles,
-            "may replicate": self.replicates,
-            "owns tables, or may act for who does": self.owns_tables,
+            "bypasses row-level security": self.passes_row_security,
+            "can create databases": self.makes_databases,
+            "can create roles": self.makes_roles,
+            "can replicate": self.replicates,
+            "owns tables, or is a member of a role that does": self.owns_tables,
         }
         return [description for description, is_set in descriptions.items() if is_set]
 
@@ -88,7 +88,7 @@ def prepare_role(name: str, password: str = "") -> bool:
     require_table_owner()
     is_new = get_role_flags(name) is None and create_role(name)
     if excess := (get_role_flags(name) or RoleFlags(*[False] * 6)).excess:
-        raise UnsuitableRole(f"{name} {', '.join(excess)}. Take that away, or choose another name.")
+        raise UnsuitableRole(f"{name} {', '.join(excess)}. Revoke that, or choose another name.")
     if password:
         execute_role_statement(
             "ALTER ROLE {role} PASSWORD {password}",
@@ -150,9 +150,9 @@ def can_connect(name: str) -> bool:
 
 def require_table_owner() -> None:
     if connection.vendor != "postgresql":
-        raise UnsuitableRole("SQLite has no roles: there is nothing to prepare.")
+        raise UnsuitableRole("SQLite has no roles, so nothing was created.")
     if is_role_restricted():
-        raise UnsuitableRole("This is not the owner of the tables: name that role in DATABASE_URL.")
+        raise UnsuitableRole("This role does not own the tables. Set DATABASE_URL to the owner.")
 
 
 def encrypt_password(name: str, password: str) -> str:

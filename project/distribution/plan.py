@@ -55,11 +55,11 @@ def build_plan(catalog: Catalog) -> list[Step]:
     dropped = list_dropped_foreign_keys(catalog)
     steps = [
         Step(
-            f"Drop {len(dropped)} foreign keys for the time of the change.",
+            f"Drop {len(dropped)} foreign keys during the change.",
             [drop_constraint(key.table, key.name) for key in dropped],
         ),
         Step(
-            f"Put the workspace into {len(catalog.keys)} primary keys and unique keys.",
+            f"Add the workspace to {len(catalog.keys)} primary keys and unique keys.",
             [statement for key in catalog.keys for statement in rebuild_key(key)],
         ),
         *(build_citus_steps(catalog) if catalog.has_citus else ()),
@@ -67,7 +67,7 @@ def build_plan(catalog: Catalog) -> list[Step]:
     ]
     steps = [step for step in steps if step.statements]
     if catalog.has_citus and any(step.statements for step in steps):
-        steps.append(Step("Set every sequence behind the highest id.", [SEQUENCES_SQL]))
+        steps.append(Step("Set every sequence above the highest ID.", [SEQUENCES_SQL]))
     return steps
 
 
@@ -100,7 +100,7 @@ def build_citus_steps(catalog: Catalog) -> list[Step]:
     database = quote_name(str(connection.settings_dict["NAME"]))
     return [
         Step(
-            "Set what Citus needs for this database.",
+            "Set the Citus options of this database.",
             [
                 statement
                 for name, value in DATABASE_SETTINGS.items()
@@ -115,7 +115,7 @@ def build_citus_steps(catalog: Catalog) -> list[Step]:
             [f"SELECT create_reference_table('{name}')" for name in references],
         ),
         Step(
-            f"Spread {len(tables)} tables over the nodes by workspace.",
+            f"Distribute {len(tables)} tables over the nodes by workspace.",
             [
                 f"SELECT create_distributed_table('{name}', 'workspace_id'{colocate(catalog, name, tables)})"
                 for name in tables
@@ -139,7 +139,13 @@ def build_foreign_keys_step(catalog: Catalog, dropped: list[ForeignKey]) -> Step
         else:
             definition = key.definition
         statements.append(add_constraint(key.table, key.name, definition))
-    return Step(f"Create {len(statements)} foreign keys, between tables of a workspace with it.", statements)
+    return Step(
+        (
+            f"Create {len(statements)} foreign keys. Those between tables of a workspace include "
+            "the workspace."
+        ),
+        statements,
+    )
 
 
 def build_tenant_foreign_key(column: str, target: str) -> str:

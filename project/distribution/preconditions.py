@@ -53,9 +53,9 @@ def check_versions(catalog: Catalog) -> Iterator[str]:
     if catalog.has_citus:
         numbers = tuple(int(part) for part in catalog.citus_version.split("-")[0].split("."))
         if numbers < MIN_CITUS_VERSION:
-            yield f"Citus 12.1 or newer is needed; this is {catalog.citus_version}."
+            yield f"Citus 12.1 or newer is required. This is {catalog.citus_version}."
         if not query_rows(NODES_SQL):
-            yield "Citus has no node for shards: add workers with citus_add_node() first."
+            yield "Citus has no worker nodes. Add them with citus_add_node() first."
 
 
 def check_role() -> Iterator[str]:
@@ -66,27 +66,29 @@ def check_role() -> Iterator[str]:
         return
     if rows := query_rows(OWNER_SQL):
         if not rows[0][0]:
-            yield "This role does not own the tables: name the owner in DATABASE_URL."
+            yield "This role does not own the tables. Set DATABASE_URL to the owner."
     else:
-        yield "There are no tables yet: run manage.py migrate first."
+        yield "There are no tables yet. Run manage.py migrate first."
 
 
 def check_migrations() -> Iterator[str]:
     executor = MigrationExecutor(connection)
     if waiting := executor.migration_plan(executor.loader.graph.leaf_nodes()):
         migration, _ = waiting[0]
-        yield f"{len(waiting)} migrations are not applied, the first is {migration}: run manage.py migrate."
+        yield (
+            f"{len(waiting)} migrations are not applied, starting with {migration}. Run manage.py migrate."
+        )
 
 
 def check_connections() -> Iterator[str]:
     if others := query_rows(OTHER_CONNECTIONS_SQL):
         names = ", ".join(f"{count} of {name}" for name, count in others)
-        yield f"Other connections are open ({names}): stop web, worker and beat first."
+        yield f"Other connections are open ({names}). Stop web, worker and beat first."
 
 
 def check_backup(folder: Path | None) -> Iterator[str]:
     if folder is None:
-        yield "Name a backup of the last hour with --backup, or say --without-backup."
+        yield "Pass a backup of the last hour with --backup, or pass --without-backup."
         return
     try:
         manifest = read_manifest(folder)
@@ -94,6 +96,8 @@ def check_backup(folder: Path | None) -> Iterator[str]:
         yield str(error)
         return
     if timezone.now() - datetime.fromisoformat(manifest.made_at) > MAX_BACKUP_AGE:
-        yield f"The backup is older than an hour ({manifest.made_at}): make a new one with manage.py backup."
+        yield (
+            f"The backup is older than an hour ({manifest.made_at}). Create a new one with manage.py backup."
+        )
     if manifest.database["vendor"] != connection.vendor:
         yield f"The backup is of {manifest.database['vendor']}."

@@ -65,9 +65,9 @@ def check_heartbeat() -> Finding:
     if heartbeat is None:
         return report_failure("worker", "No worker has reported for minutes.", START_WORKER_ADVICE)
     age = timezone.now() - datetime.fromisoformat(heartbeat)
-    message = f"Last heard of {age.total_seconds():.0f} s ago."
+    message = f"Last report {age.total_seconds():.0f} s ago."
     return (
-        report_warning("worker", message, "Look at the log of worker and beat.")
+        report_warning("worker", message, "Check the logs of worker and beat.")
         if age > MAX_HEARTBEAT_AGE
         else report_ok("worker", message)
     )
@@ -79,7 +79,7 @@ def check_queue_workers() -> Iterator[Finding]:
     served = {queue["name"] for queues in replies.values() for queue in queues}
     missing = [queue.name for queue in settings.CELERY_TASK_QUEUES if queue.name not in served]
     if missing:
-        message = f"No worker takes jobs from: {', '.join(missing)}."
+        message = f"No worker consumes: {', '.join(missing)}."
         yield report_failure(QUEUES_CHECK, message, START_QUEUE_ADVICE)
     else:
         yield report_ok(QUEUES_CHECK, f"Each of the {len(settings.CELERY_TASK_QUEUES)} queues has a worker.")
@@ -88,18 +88,20 @@ def check_queue_workers() -> Iterator[Finding]:
 def check_queue(name: str, collect: MetricCollector) -> Finding:
     """Check how long the oldest entry of a queue has been waiting."""
     count, oldest = (family.samples[0].value for family in collect())
-    message = f"{count:.0f} wait, the oldest for {oldest:.0f} s."
+    message = f"{count:.0f} waiting, the oldest for {oldest:.0f} s."
     if oldest > STUCK_SECONDS:
-        return report_failure(name, message, "Look at the log of the workers: they do not take what waits.")
+        return report_failure(
+            name, message, ("Check the logs of the workers: they do not start waiting jobs.")
+        )
     if oldest > SLOW_SECONDS:
-        return report_warning(name, message, "Start more workers if it stays so.")
+        return report_warning(name, message, "Start more workers if this persists.")
     return report_ok(name, message)
 
 
 def check_disks() -> Iterator[Finding]:
-    places = {"disk of var": settings.VAR, "disk of checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
+    places = {"var disk": settings.VAR, "checkpoint disk": settings.DRAMATIS_CHECKPOINT_DIR}
     if connection.vendor == "sqlite":
-        places["disk of the database"] = Path(str(connection.settings_dict["NAME"])).parent
+        places["database disk"] = Path(str(connection.settings_dict["NAME"])).parent
     for name, place in places.items():
         yield check_disk_space(name, find_existing_folder(Path(place)))
 
@@ -110,10 +112,15 @@ def check_disk_space(name: str, place: Path) -> Finding:
     message = f"{usage.free / 1e9:.1f} GB free of {usage.total / 1e9:.1f} ({share:.0%})."
     if share < FULL_DISK_SHARE:
         return report_failure(
-            name, message, "Make room now: when it is full nothing can be recorded, so nothing is served."
+            name,
+            message,
+            (
+                "Free disk space now. When the disk is full, fetches cannot be recorded, "
+                "so no prompt is served."
+            ),
         )
     return (
-        report_warning(name, message, "Make room soon.")
+        report_warning(name, message, "Free disk space soon.")
         if share < LOW_DISK_SHARE
         else report_ok(name, message)
     )
@@ -131,7 +138,7 @@ def check_file_modes() -> Iterator[Finding]:
             FILES_CHECK, f"Other users can access {place}.", f"Set its mode to {mode}: chmod {mode} {place}"
         )
     if not open_places:
-        yield report_ok(FILES_CHECK, "Database file and folders are for their owner only.")
+        yield report_ok(FILES_CHECK, "Only the owner can access the database file and folders.")
 
 
 def check_call_quota() -> Iterator[Finding]:
@@ -139,7 +146,7 @@ def check_call_quota() -> Iterator[Finding]:
     quota: int = settings.DRAMATIS_CALL_BYTES_PER_DAY
     if not quota:
         yield report_warning(
-            QUOTA_CHECK, "Calls may store any amount of data.", "Set DRAMATIS_CALL_BYTES_PER_DAY."
+            QUOTA_CHECK, "Calls can store an unlimited amount of data.", "Set DRAMATIS_CALL_BYTES_PER_DAY."
         )
         return
     rows = DailyCallStorage.unscoped.filter(
@@ -151,7 +158,7 @@ def check_call_quota() -> Iterator[Finding]:
             QUOTA_CHECK,
             f"Workspaces that have used over {HIGH_QUOTA_SHARE:.0%} of today's quota of call data: "
             f"{', '.join(names[:10])}.",
-            "Look for a bot that sends too much, or raise DRAMATIS_CALL_BYTES_PER_DAY.",
+            "Find the bot that sends too much data, or raise DRAMATIS_CALL_BYTES_PER_DAY.",
         )
     else:
         yield report_ok(QUOTA_CHECK, "No workspace is near its daily quota of call data.")
@@ -163,7 +170,7 @@ SETTINGS_CHECK = "settings"
 
 def check_settings() -> Iterator[Finding]:
     findings = [*check_environment_mode(), *check_public_url(), *check_access_settings()]
-    yield from findings or [report_ok(SETTINGS_CHECK, "Nothing in them stands out.")]
+    yield from findings or [report_ok(SETTINGS_CHECK, "No problems found.")]
     yield check_signing_key()
 
 
@@ -171,14 +178,16 @@ def check_environment_mode() -> Iterator[Finding]:
     if not settings.PRODUCTION:
         yield report_warning(
             SETTINGS_CHECK,
-            "This is development.",
-            "Set DRAMATIS_ENV=production where others than you rely on it.",
+            "DRAMATIS_ENV is development.",
+            "Set DRAMATIS_ENV=production if other people use this installation.",
         )
     if settings.DEBUG:
         yield report_failure(SETTINGS_CHECK, "Errors are shown with source code.", "Unset DRAMATIS_DEBUG.")
     if len(settings.SECRET_KEY) < MIN_SECRET_LENGTH:
         yield report_failure(
-            SETTINGS_CHECK, "SECRET_KEY is short.", "Make one of 64 random bytes, as .env.example shows."
+            SETTINGS_CHECK,
+            "SECRET_KEY is short.",
+            ("Generate one from 64 random bytes, as shown in .env.example."),
         )
 
 
@@ -186,32 +195,40 @@ def check_public_url() -> Iterator[Finding]:
     host = urlsplit(settings.PUBLIC_URL).hostname or ""
     if settings.PRODUCTION and not settings.TLS:
         yield report_warning(
-            SETTINGS_CHECK, "PUBLIC_URL is not https.", "Put a TLS proxy in front and name it with https."
+            SETTINGS_CHECK,
+            "PUBLIC_URL is not https.",
+            ("Use a TLS proxy and set PUBLIC_URL to its https URL."),
         )
     elif settings.PRODUCTION and not settings.HSTS:
         yield report_warning(
             SETTINGS_CHECK,
-            "Browsers are not told to keep to https.",
-            "Once it works, set DRAMATIS_HSTS=true.",
+            "HSTS is off: browsers can fall back to http.",
+            "Once https works, set DRAMATIS_HSTS=true.",
         )
     if "*" in settings.ALLOWED_HOSTS:
         yield report_failure(
-            SETTINGS_CHECK, "Any host name is answered.", "Name the real ones in ALLOWED_HOSTS."
+            SETTINGS_CHECK,
+            "ALLOWED_HOSTS accepts any host name.",
+            ("List the real host names in ALLOWED_HOSTS."),
         )
     elif host not in settings.ALLOWED_HOSTS and f".{host.partition('.')[2]}" not in settings.ALLOWED_HOSTS:
         yield report_warning(
-            SETTINGS_CHECK, f"{host} is not in ALLOWED_HOSTS.", "Add it, or PUBLIC_URL leads nowhere."
+            SETTINGS_CHECK,
+            f"{host} is not in ALLOWED_HOSTS.",
+            ("Add it. Otherwise PUBLIC_URL does not work."),
         )
 
 
 def check_access_settings() -> Iterator[Finding]:
     if settings.PRODUCTION and not settings.DRAMATIS_REQUIRE_OWNER_MFA:
         yield report_warning(
-            SETTINGS_CHECK, "Owners need no second factor.", "Unset DRAMATIS_REQUIRE_OWNER_MFA."
+            SETTINGS_CHECK,
+            "Owners are not required to use a second factor.",
+            "Unset DRAMATIS_REQUIRE_OWNER_MFA.",
         )
     if settings.PRODUCTION and not (settings.DRAMATIS_METRICS_TOKEN or settings.DRAMATIS_METRICS_NETWORKS):
         yield report_warning(
-            SETTINGS_CHECK, "Nobody can read /metrics.", "Set DRAMATIS_METRICS_TOKEN for your Prometheus."
+            SETTINGS_CHECK, "/metrics is not accessible.", "Set DRAMATIS_METRICS_TOKEN for Prometheus."
         )
 
 
@@ -228,12 +245,15 @@ def check_signing_key() -> Finding:
         return report_failure(
             name,
             error.message,
-            "Point DRAMATIS_SIGNING_KEY at an Ed25519 key in PEM, and name its id in DRAMATIS_TRUSTED_KEYS.",
+            (
+                "Set DRAMATIS_SIGNING_KEY to an Ed25519 key in PEM format, and add its ID to "
+                "DRAMATIS_TRUSTED_KEYS."
+            ),
         )
     key_id = get_key_id(key)
     if reason := find_trust_fault(trusted, key_id, key):
         return report_failure(
-            name, f"Checkpoints are signed with {key_id}: {reason}.", "Add its id to DRAMATIS_TRUSTED_KEYS."
+            name, f"Checkpoints are signed with {key_id}: {reason}.", "Add its ID to DRAMATIS_TRUSTED_KEYS."
         )
     return report_ok(name, f"Checkpoints are signed with {key_id}.")
 
@@ -243,13 +263,13 @@ SECRETS_CHECK, WEBHOOKS_CHECK = "second factors", "webhook secrets"
 
 def check_second_factors() -> Iterator[Finding]:
     """Check that all second factors are encrypted, and that the configured keys decrypt them."""
-    effect = "these people cannot sign in with them"
+    effect = "their users cannot sign in with them"
     yield from check_secret_counts(SECRETS_CHECK, count_factor_secrets(), effect)
 
 
 def check_webhook_secrets() -> Iterator[Finding]:
     """Check the secrets of webhook endpoints in the same way."""
-    yield from check_secret_counts(WEBHOOKS_CHECK, count_endpoint_secrets(), "these endpoints get nothing")
+    yield from check_secret_counts(WEBHOOKS_CHECK, count_endpoint_secrets(), "their endpoints get no events")
 
 
 def check_secret_counts(name: str, counts: SecretCounts, effect: str) -> Iterator[Finding]:
@@ -288,8 +308,8 @@ def check_replica() -> Iterator[Finding]:
     except REPLICA_ERRORS as error:
         yield report_warning(
             REPLICA_CHECK,
-            f"It does not answer ({type(error).__name__}).",
-            "Start it, or mend DATABASE_REPLICA_URL; until then the database is asked for everything.",
+            f"The replica does not respond ({type(error).__name__}).",
+            "Start it, or fix DATABASE_REPLICA_URL. Until then, all queries use the primary.",
         )
 
 
@@ -300,15 +320,17 @@ def check_replica_lag() -> Finding:
     if not get_replica_status(position)[0]:
         return report_warning(
             REPLICA_CHECK,
-            "It is no copy: it takes writes itself.",
-            "Point DATABASE_REPLICA_URL at a standby of DATABASE_URL's server.",
+            "It is not a replica: it accepts writes.",
+            "Set DATABASE_REPLICA_URL to a standby of the server in DATABASE_URL.",
         )
     lag = get_replica_lag()
     is_empty = lag == timedelta.max
-    message = "It has taken nothing over yet." if is_empty else f"It is {lag.total_seconds():.0f} s behind."
+    message = (
+        "It has not replicated anything yet." if is_empty else f"Its lag is {lag.total_seconds():.0f} s."
+    )
     if lag > MAX_LAG:
         return report_warning(
-            REPLICA_CHECK, message, "Look at its log and its disk; until then it is not asked."
+            REPLICA_CHECK, message, "Check its log and disk. Until it catches up, it is not used."
         )
     return report_ok(REPLICA_CHECK, message)
 
@@ -324,14 +346,14 @@ def check_nodes() -> Iterator[Finding]:
         yield report_failure(
             NODES_CHECK,
             f"The coordinator cannot reach {', '.join(lost)}: workspaces there are not served.",
-            "Start it or its standby. Nothing else is needed: the product uses it again at once.",
+            "Start the node or its standby. It is used again automatically.",
         )
     elif states:
-        yield report_ok(NODES_CHECK, f"All {len(states)} nodes answer.")
+        yield report_ok(NODES_CHECK, f"All {len(states)} nodes respond.")
 
 
-RLS_CHECK = "second wall"
-RLS_INACTIVE_MESSAGE = "It is not in force: queries alone keep workspaces apart."
+RLS_CHECK = "row-level security"
+RLS_INACTIVE_MESSAGE = "Not effective: workspaces are separated by queries only."
 
 
 def check_row_level_security() -> Iterator[Finding]:
@@ -340,12 +362,14 @@ def check_row_level_security() -> Iterator[Finding]:
         return
     if gaps := find_unprotected_tables():
         yield report_failure(
-            RLS_CHECK, f"{len(gaps)} holes, the first in {gaps[0]}.", "Run manage.py migrate as owner."
+            RLS_CHECK,
+            f"{len(gaps)} tables are not protected, starting with {gaps[0]}.",
+            ("Run manage.py migrate as the owner of the tables."),
         )
     elif is_role_restricted():
-        yield report_ok(RLS_CHECK, "The database shows each request the rows of its own workspace only.")
+        yield report_ok(RLS_CHECK, "The database restricts each request to the rows of its workspace.")
     else:
-        yield report_rls_inactive("Make a role with manage.py create_db_role, and name it in DATABASE_URL.")
+        yield report_rls_inactive("Create a role with manage.py create_db_role, and use it in DATABASE_URL.")
 
 
 def report_rls_inactive(advice: str) -> Finding:

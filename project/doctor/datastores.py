@@ -23,7 +23,9 @@ from prompts.ledger.partitions import (
 MIN_POSTGRES_VERSION, MIN_SQLITE_VERSION = 15, (3, 40)
 MIN_REDIS_VERSION, MIN_VALKEY_VERSION = 6, 7
 CLOCK_SKEW_WARNING, CLOCK_SKEW_FAILURE = timedelta(seconds=2), timedelta(seconds=30)
-LEDGER_MONTHS_ADVICE = "See that worker and beat run, or run manage.py migrate as the owner of the tables."
+LEDGER_MONTHS_ADVICE = (
+    "Check that worker and beat are running, or run manage.py migrate as the owner of the tables."
+)
 # PostgreSQL settings that must be on for committed rows to survive a crash.
 DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
@@ -54,12 +56,12 @@ def check_database_version() -> Finding:
         is_old = tuple(int(part) for part in version.split(".")[:2]) < MIN_SQLITE_VERSION
         name, oldest = f"SQLite {version}", ".".join(map(str, MIN_SQLITE_VERSION))
     if is_old:
-        return report_failure("database", f"{name} answers.", f"Use {oldest} or newer.")
+        return report_failure("database", f"{name} responds.", f"Upgrade to {oldest} or newer.")
     if connection.vendor == "sqlite" and settings.PRODUCTION:
         return report_warning(
-            "database", f"{name} answers.", "For several processes or machines use PostgreSQL."
+            "database", f"{name} responds.", "Use PostgreSQL for several processes or machines."
         )
-    return report_ok("database", f"{name} answers.")
+    return report_ok("database", f"{name} responds.")
 
 
 def check_migrations() -> Finding:
@@ -74,9 +76,11 @@ def check_durability() -> Finding:
     off = [name for name in DURABILITY_SETTINGS if fetch_value(f"SHOW {name}") == "off"]
     if off:
         return report_failure(
-            "durability", f"{', '.join(off)} is off: a power cut loses answers given.", "Turn it on."
+            "durability",
+            f"{', '.join(off)} is off: a power failure can lose committed data.",
+            ("Turn it on in the PostgreSQL settings."),
         )
-    return report_ok("durability", "What is committed outlives a power cut.")
+    return report_ok("durability", "Committed data survives a power failure.")
 
 
 def check_clock_skew() -> Finding:
@@ -88,13 +92,15 @@ def check_clock_skew() -> Finding:
     database_time: datetime = fetch_value("SELECT clock_timestamp()")
     after = timezone.now()
     skew = abs(database_time - (before + (after - before) / 2))
-    message = f"Ours and the database's are {skew.total_seconds():.3f} s apart."
+    message = f"The clocks of this machine and the database differ by {skew.total_seconds():.3f} s."
     if skew > CLOCK_SKEW_FAILURE:
         return report_failure(
-            "clocks", message, "Set the clocks by NTP: leases, expiries and the ledger's times lean on it."
+            "clocks",
+            message,
+            ("Synchronize the clocks with NTP. Leases, expiry and ledger times depend on them."),
         )
     if skew > CLOCK_SKEW_WARNING:
-        return report_warning("clocks", message, "Set the clocks of all machines by NTP.")
+        return report_warning("clocks", message, "Synchronize the clocks of all machines with NTP.")
     return report_ok("clocks", message)
 
 
@@ -107,20 +113,22 @@ def check_ledger_months() -> Finding:
     name, partitions = "ledger months", list_partitions()
     if names := list_unprotected_partitions():
         return report_failure(
-            name, f"{', '.join(names)}: not guarded.", "Put triggers and row security back; verify_chain."
+            name,
+            f"Not protected: {', '.join(names)}.",
+            ("Restore their triggers and row-level security, then run manage.py verify_chain."),
         )
     month = add_months(get_month_start(timezone.now()))
     if not any(partition.contains(month) for partition in partitions):
         return report_warning(
             name,
             f"There is no table for {month:%Y-%m}.",
-            f"{LEDGER_MONTHS_ADVICE} Rows are kept apart meanwhile.",
+            f"{LEDGER_MONTHS_ADVICE} Until then, rows are stored in a default table.",
         )
     if any(partition.is_default and has_partition_rows(partition) for partition in partitions):
         return report_warning(
             name,
-            "Some rows lie in no month's table.",
-            f"{LEDGER_MONTHS_ADVICE} Rows are moved to their months.",
+            "Some rows are in no monthly table.",
+            f"{LEDGER_MONTHS_ADVICE} The rows are then moved to their months.",
         )
     return report_ok(name, f"Tables: {len(partitions)}; the next month has one.")
 
@@ -140,9 +148,9 @@ def check_redis_version(info: Mapping[str, Any]) -> Finding:
     is_valkey = "valkey_version" in info
     name, oldest = ("Valkey", MIN_VALKEY_VERSION) if is_valkey else ("Redis", MIN_REDIS_VERSION)
     version = str(info.get("valkey_version") or info.get("redis_version", "0"))
-    message = f"{name} {version} answers."
+    message = f"{name} {version} responds."
     if int(version.partition(".")[0]) < oldest:
-        return report_warning("redis", message, f"Use {name} {oldest} or newer.")
+        return report_warning("redis", message, f"Upgrade to {name} {oldest} or newer.")
     return report_ok("redis", message)
 
 
@@ -150,18 +158,20 @@ def check_redis_persistence(info: Mapping[str, Any]) -> Finding:
     if not int(info.get("aof_enabled", 0)):
         return report_warning(
             "redis file",
-            "It keeps no append-only file.",
-            "Set appendonly yes; until then a restart delays jobs.",
+            "The append-only file is disabled.",
+            "Set appendonly yes. Until then, a restart delays jobs.",
         )
     if info.get("aof_last_write_status", "ok") != "ok":
-        return report_failure("redis file", "Its last write failed.", "Give Redis room on its disk.")
-    return report_ok("redis file", "Waiting jobs outlive a restart.")
+        return report_failure("redis file", "Its last write failed.", "Free disk space for Redis.")
+    return report_ok("redis file", "Waiting jobs survive a restart.")
 
 
 def check_redis_eviction(info: Mapping[str, Any]) -> Finding:
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         return report_failure(
-            "redis memory", f"With {policy} it throws jobs away.", "Set maxmemory-policy noeviction."
+            "redis memory",
+            f"With {policy}, Redis evicts jobs when memory is full.",
+            "Set maxmemory-policy noeviction.",
         )
-    return report_ok("redis memory", "It throws nothing away.")
+    return report_ok("redis memory", "Redis never evicts jobs.")

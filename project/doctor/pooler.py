@@ -20,7 +20,7 @@ to_regclass('personas_workspace')::oid::text
 """
 LIMIT_NAMES = tuple(build_limits(0))
 REFUSED_OPTIONS = "unsupported startup parameter"
-TWO_URLS_ADVICE = "Name the server itself in DATABASE_URL, and the pooler in DATABASE_POOLED_URL."
+TWO_URLS_ADVICE = "Set DATABASE_URL to the server itself, and DATABASE_POOLED_URL to the pooler."
 
 
 def check_pooler() -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def check_pooler() -> Iterator[Finding]:
                 raise
             has_pooler = True
         if has_pooler:
-            yield report_failure(POOLER_CHECK, "A pooler is in front of DATABASE_URL.", TWO_URLS_ADVICE)
+            yield report_failure(POOLER_CHECK, "DATABASE_URL points to a pooler.", TWO_URLS_ADVICE)
         elif (config := settings.DATABASE_POOLED) is not None:
             yield from check_pooled_url(direct, config)
 
@@ -59,8 +59,8 @@ def check_pooled_url(direct: Any, config: dict[str, Any]) -> Iterator[Finding]:
         except OperationalError as error:
             yield report_failure(
                 POOLER_CHECK,
-                f"DATABASE_POOLED_URL does not answer ({type(error).__name__}).",
-                "Start the pooler, or correct DATABASE_POOLED_URL; until then no prompt is served.",
+                f"DATABASE_POOLED_URL does not respond ({type(error).__name__}).",
+                "Start the pooler, or fix DATABASE_POOLED_URL. Until then, no prompt is served.",
             )
 
 
@@ -68,8 +68,8 @@ def check_pooled_connection(direct: Any, pooled: Any) -> Iterator[Finding]:
     if fetch_row(pooled, SAME_DATABASE_SQL) != fetch_row(direct, SAME_DATABASE_SQL):
         yield report_failure(
             POOLER_CHECK,
-            "DATABASE_POOLED_URL leads to another database than DATABASE_URL.",
-            "Correct [databases] of the pooler, or DATABASE_POOLED_URL.",
+            "DATABASE_POOLED_URL points to a different database than DATABASE_URL.",
+            "Fix [databases] in the pooler's configuration, or DATABASE_POOLED_URL.",
         )
         return
     user = fetch_row(pooled, "SELECT current_user::text")[0]
@@ -77,17 +77,20 @@ def check_pooled_connection(direct: Any, pooled: Any) -> Iterator[Finding]:
     if missing:
         yield report_warning(
             POOLER_CHECK,
-            f"Behind it, {user} has no {', '.join(missing)}.",
-            f"Run manage.py create_db_role {user} as owner, then RECONNECT in the pooler's console.",
+            f"Through the pooler, {user} has no {', '.join(missing)}.",
+            (
+                f"Run manage.py create_db_role {user} as the owner of the tables, then RECONNECT in the "
+                "pooler's console."
+            ),
         )
     if is_connection_restricted(direct.connection) and not is_connection_restricted(pooled.connection):
         yield report_warning(
             POOLER_CHECK,
-            f"Row-level security does not restrict {user}, which DATABASE_POOLED_URL names.",
-            "Name the role of DATABASE_URL there.",
+            f"Row-level security does not restrict {user}, the role in DATABASE_POOLED_URL.",
+            "Use the role of DATABASE_URL.",
         )
     elif not missing:
-        yield report_ok(POOLER_CHECK, f"Web and workers reach the database through it, as {user}.")
+        yield report_ok(POOLER_CHECK, f"Web and workers connect through the pooler as {user}.")
 
 
 def fetch_row(wrapper: Any, query: str) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from prompts.proof.signing_keys import UnusableKey, load_public_key
 RECORD_CHECK = "record"
 # Number of versions checked in each workspace, newest first, and the time limit for all workspaces.
 HEADS_PER_WORKSPACE, TIME_LIMIT_SECONDS = 5, 20.0
-RECORD_ADVICE = "Keep the database as it is, run manage.py verify_chain, and compare with a backup."
+RECORD_ADVICE = "Do not change the database. Run manage.py verify_chain, and compare with a backup."
 
 
 def check_record(*, full: bool = False) -> Iterator[Finding]:
@@ -33,15 +33,15 @@ def check_record(*, full: bool = False) -> Iterator[Finding]:
         if not full and time.monotonic() > deadline:
             yield report_warning(
                 RECORD_CHECK,
-                f"Time was up after {checked} of {len(workspaces)} workspaces.",
-                "Use --whole at night.",
+                f"Timed out after {checked} of {len(workspaces)} workspaces.",
+                "Run manage.py doctor --whole during a quiet period.",
             )
             return
         if fault := find_record_fault(workspace, full=full):
             yield report_failure(RECORD_CHECK, f"{workspace.slug}: {fault}", RECORD_ADVICE)
         checked += 1
     yield report_ok(
-        RECORD_CHECK, f"{'All' if full else 'The newest'} rows hold; workspaces looked at: {checked}."
+        RECORD_CHECK, f"{'All' if full else 'The newest'} rows are valid. Workspaces checked: {checked}."
     )
 
 
@@ -61,7 +61,7 @@ def find_head_fault(workspace: Workspace) -> str:
             continue
         version.prompt, version.workspace = prompt, workspace
         if prompt.last_hash != version.hash or prompt.last_number != version.number:
-            return f"{prompt} does not end with its newest version."
+            return f"The chain of {prompt} does not end with its newest version."
         if faults := list_version_faults(version):
             return f"{version}: {faults[0]}"
     return ""
@@ -82,17 +82,17 @@ def find_checkpoint_fault(workspace: Workspace) -> str:
     except UnusableKey as error:
         return f"The key of {last} cannot be read: {error}"
     if key is None or not verify_signature(signed, key):
-        return f"{last} is not signed by a key that is known."
+        return f"{last} is signed with an unknown key."
     if reason := find_trust_fault(get_trusted_keys(), last.key_id, key):
         return f"{last} is signed with {last.key_id}: {reason}."
-    return "" if signed.hash == last.hash else f"The columns of {last} are not what was signed."
+    return "" if signed.hash == last.hash else f"The columns of {last} do not match the signed content."
 
 
 LEDGER_TIMES_CHECK, SEALING_CHECK, SIGNING_CHECK = "ledger times", "sealing", "signing"
 # Number of blocks checked in each workspace, newest first.
 BLOCKS_PER_WORKSPACE = 100
 MAX_NAMED_WORKSPACES = 5
-LAG_ADVICE = "See that worker and beat run, and look for workspace_job_failed in the worker's log."
+LAG_ADVICE = "Check that worker and beat are running, and search the worker's log for workspace_job_failed."
 
 
 def check_ledger_times() -> Iterator[Finding]:
@@ -110,10 +110,10 @@ def check_ledger_times() -> Iterator[Finding]:
         yield report_warning(
             LEDGER_TIMES_CHECK,
             f"{format_workspaces(list(faults))}. In {slug}, {fault}.",
-            "Set the clocks of all machines by NTP. The rows are sealed and stay as they are.",
+            "Synchronize the clocks of all machines with NTP. The rows are sealed and cannot be changed.",
         )
     else:
-        yield report_ok(LEDGER_TIMES_CHECK, "The times in the newest blocks follow each other.")
+        yield report_ok(LEDGER_TIMES_CHECK, "The times in the newest blocks are in order.")
 
 
 def check_lag() -> Iterator[Finding]:
@@ -146,8 +146,9 @@ def format_workspaces(slugs: list[str]) -> str:
 
 JOURNAL_CHECK = "journal"
 JOURNAL_ADVICE = (
-    "See that the worker `clock` runs and can write the folder of checkpoints. If the journal is damaged, "
-    "move endings.journal and endings.head elsewhere: a new one is written within a minute."
+    "Check that the worker `clock` is running and can write to the checkpoint folder. If the journal "
+    "is damaged, move endings.journal and endings.head to another folder. A new journal is written "
+    "within a minute."
 )
 
 
@@ -156,4 +157,4 @@ def check_journal() -> Iterator[Finding]:
     if problem := find_journal_problem():
         yield report_failure(JOURNAL_CHECK, problem, JOURNAL_ADVICE)
     else:
-        yield report_ok(JOURNAL_CHECK, "What ended is in the journal outside of the database.")
+        yield report_ok(JOURNAL_CHECK, "The journal outside the database is up to date.")

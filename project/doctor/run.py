@@ -26,23 +26,29 @@ DoctorCheck = Callable[[], Iterator[Finding]]
 def run_checks(*, full: bool = False) -> list[Finding]:
     checks: dict[str, tuple[DoctorCheck, str]] = {
         "settings": (check_settings, "Compare your variables with .env.example."),
-        "database": (check_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
-        "pooler": (check_pooler, "It is compared with the database: fix that first."),
-        "nodes": (check_nodes, "The database is asked: fix that first."),
-        "replica": (check_replica, "It is compared with the database: mend that first."),
-        "second wall": (check_row_level_security, "It is read from the database: mend that first."),
-        "second factors": (check_second_factors, "They are read from the database: fix that first."),
-        "webhook secrets": (check_webhook_secrets, "They are read from the database: fix that first."),
-        "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
-        "worker": (check_workers, "It is read from the database: mend that first."),
-        "queues": (check_queue_workers, "The broker is asked: repair Redis first."),
-        "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
-        "sealing and signing": (check_lag, "It is read from the database: mend that first."),
-        "journal": (check_journal, "The cache is asked: repair Redis first."),
-        "ledger times": (check_ledger_times, "It is read from the database: mend that first."),
-        "disk": (check_disks, "See whether the folder is mounted and ours to read."),
-        "files": (check_file_modes, "See whether the folder is mounted and ours to read."),
-        "call data": (check_call_quota, "It is read from the database: mend that first."),
+        "database": (
+            check_database,
+            ("Start the database, or fix DATABASE_URL. Until then, no prompt is served."),
+        ),
+        "pooler": (check_pooler, "This check needs the database. Fix that first."),
+        "nodes": (check_nodes, "This check needs the database. Fix that first."),
+        "replica": (check_replica, "This check needs the database. Fix that first."),
+        "row-level security": (check_row_level_security, "This check needs the database. Fix that first."),
+        "second factors": (check_second_factors, "This check needs the database. Fix that first."),
+        "webhook secrets": (check_webhook_secrets, "This check needs the database. Fix that first."),
+        "redis": (
+            check_redis,
+            ("Start Redis, or fix REDIS_URL. Bots are still served; changes to many prompts wait."),
+        ),
+        "worker": (check_workers, "This check needs the database. Fix that first."),
+        "queues": (check_queue_workers, "This check needs Redis. Fix that first."),
+        "record": (lambda: check_record(full=full), "This check needs the database. Fix that first."),
+        "sealing and signing": (check_lag, "This check needs the database. Fix that first."),
+        "journal": (check_journal, "This check needs Redis. Fix that first."),
+        "ledger times": (check_ledger_times, "This check needs the database. Fix that first."),
+        "disk": (check_disks, "Check that the folder is mounted and readable."),
+        "files": (check_file_modes, "Check that the folder is mounted and readable."),
+        "call data": (check_call_quota, "This check needs the database. Fix that first."),
     }
     return [
         finding
@@ -57,7 +63,7 @@ def run_guarded_check(name: str, check: DoctorCheck, advice: str) -> Iterator[Fi
     # Any error becomes a finding, so that the other checks still run. Only the type of the error is reported,
     # because its message may contain host names.
     except Exception as error:  # noqa: BLE001
-        yield report_failure(name, f"It cannot be looked at ({type(error).__name__}).", advice)
+        yield report_failure(name, f"The check failed ({type(error).__name__}).", advice)
 
 
 def has_passed(findings: list[Finding]) -> bool:

@@ -45,7 +45,7 @@ def end_password(user: User, ending: Ending) -> list[str]:
     if ending["event"] not in PASSWORD_EVENTS or not user.has_usable_password():
         return []
     user.set_unusable_password()
-    return ["password removed, reset it by email"]
+    return ["password removed; reset it by email"]
 
 
 def end_factors(user: User, ending: Ending) -> list[str]:
@@ -82,7 +82,7 @@ def end_addresses(user: User, ending: Ending, notes: list[str]) -> list[str]:
     if remaining is None:
         user.is_active = False
         notes.append(
-            f"User {user.pk} had changed the email address, and the new one is not in the backup: the "
+            f"User {user.pk} had changed the email address, and the new one is not in the backup. The "
             "account is disabled. Invite the new address."
         )
         return ["email address removed", "account disabled"]

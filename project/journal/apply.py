@@ -54,7 +54,7 @@ def apply_endings(endings: Iterable[Ending]) -> AppliedEndings:
                     applied.counts[ending["kind"]] += count
             elif ending["kind"] != selectors.ERASED:
                 applied.notes.append(
-                    f"An ending of the unknown kind “{ending['kind']}” was skipped: use a newer release."
+                    f"An ending of the unknown kind “{ending['kind']}” was skipped. Use a newer release."
                 )
     # Each erasure is a transaction of its own: it may build many prompts again.
     for ending in endings:
@@ -105,7 +105,10 @@ def apply_withdrawn_grant(ending: Ending, notes: list[str]) -> int:
     try:
         withdraw_grant(grant, by=RESTORE_ACTOR)
     except DomainError as error:
-        notes.append(f"A folder granted to {grant.workspace.slug} was withdrawn and is back: {error.message}")
+        notes.append(
+            f"An allowed folder of {grant.workspace.slug} was withdrawn, but is allowed "
+            f"again: {error.message}"
+        )
         return 0
     return 1
 

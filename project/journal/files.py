@@ -94,10 +94,10 @@ def read_journal(folder: Path) -> Journal | None:
         head = read_head(folder)
         data = file.read(head.size)
     if len(data) < head.size:
-        raise JournalError(f"{JOURNAL_FILE} is shorter than its head says")
+        raise JournalError(f"{JOURNAL_FILE} is shorter than stated in its head")
     lines = list(parse_lines(data, ""))
     if len(lines) != head.lines or (lines[-1].hash if lines else "") != head.hash:
-        raise JournalError(f"{JOURNAL_FILE} is not what its head says")
+        raise JournalError(f"{JOURNAL_FILE} does not match its head")
     return Journal(head, [line.ending for line in lines], [line.hash for line in lines])
 
 
@@ -220,7 +220,7 @@ def read_last_lines(file: BinaryIO, head: JournalHead, since: datetime) -> list[
     An ending is recorded after it happened, so these lines include all endings since then.
     """
     if file.seek(0, os.SEEK_END) < head.size:
-        raise JournalError(f"{JOURNAL_FILE} is shorter than its head says")
+        raise JournalError(f"{JOURNAL_FILE} is shorter than stated in its head")
     length = TAIL_BYTES
     while True:
         start = max(0, head.size - length)
@@ -233,7 +233,7 @@ def read_last_lines(file: BinaryIO, head: JournalHead, since: datetime) -> list[
             break
         length *= 4
     if (lines[-1].hash if lines else "") != head.hash:
-        raise JournalError(f"{JOURNAL_FILE} is not what its head says")
+        raise JournalError(f"{JOURNAL_FILE} does not match its head")
     return lines
 
 

@@ -65,7 +65,7 @@ def find_journal_problem() -> str:
         return "The journal of endings was not written in the last day."
     lag = timezone.now() - datetime.fromisoformat(status["at"])
     if lag > MAX_JOURNAL_LAG:
-        return f"The journal of endings is {lag.total_seconds() / 60:.0f} minutes behind."
+        return f"The journal of endings is {lag.total_seconds() / 60:.0f} minutes old."
     try:
         # Only some processes have the folder; they verify the whole journal.
         read_journal(get_journal_folder())

@@ -40,7 +40,7 @@ def collect_gauges() -> list[Metric]:
         part_families = run_collectors(part, collectors)
         states[part] = part_families is not None
         families += part_families or []
-    return [build_labelled_gauge("up", "Whether a part of the product answers.", "part", states), *families]
+    return [build_labelled_gauge("up", "Whether a component responds.", "part", states), *families]
 
 
 def run_collectors(part: str, collectors: Sequence[MetricCollector]) -> list[Metric] | None:
@@ -70,12 +70,12 @@ def collect_build_queue() -> Sequence[Metric]:
     return [
         build_gauge(
             "build_queue_agents",
-            "Agents whose prompts wait to be built.",
+            "Number of agents whose prompts wait for a build.",
             sum(each["agents"] for each in waiting),
         ),
         build_gauge(
             "build_queue_age_seconds",
-            "How long the oldest of them waits.",
+            "Waiting time of the oldest.",
             max((get_age_seconds(each["oldest"]) for each in waiting), default=0.0),
         ),
     ]
@@ -92,12 +92,12 @@ def collect_refresh_queue() -> Sequence[Metric]:
     return [
         build_gauge(
             "refresh_queue_runs",
-            "Looks at sources that wait for a worker.",
+            "Refresh runs waiting for a worker.",
             sum(each["runs"] for each in waiting),
         ),
         build_gauge(
             "refresh_queue_age_seconds",
-            "How long the oldest of them waits.",
+            "Waiting time of the oldest.",
             max((get_age_seconds(each["oldest"]) for each in waiting), default=0.0),
         ),
     ]
@@ -118,7 +118,7 @@ def collect_record_positions() -> Sequence[Metric]:
         ),
         build_gauge(
             "ledger_block_age_seconds",
-            "Since the newest block.",
+            "Seconds since the newest block.",
             get_age_seconds(block[1]) if block else None,
         ),
         build_gauge(
@@ -126,7 +126,7 @@ def collect_record_positions() -> Sequence[Metric]:
         ),
         build_gauge(
             "checkpoint_age_seconds",
-            "Since it was signed.",
+            "Seconds since it was signed.",
             get_age_seconds(checkpoint[1]) if checkpoint else None,
         ),
     ]
@@ -183,14 +183,20 @@ def collect_heartbeat() -> Sequence[Metric]:
     # The cache entry expires after a few minutes. The age is then unknown and reported as infinite.
     seconds = get_age_seconds(datetime.fromisoformat(heartbeat)) if heartbeat else math.inf
     return [
-        build_gauge("worker_heartbeat_age_seconds", "Since broker, beat and worker last worked.", seconds)
+        build_gauge(
+            "worker_heartbeat_age_seconds", "Seconds since broker, beat and worker last responded.", seconds
+        )
     ]
 
 
 def collect_journal() -> Sequence[Metric]:
     at = get_journal_status().get("at")
     seconds = get_age_seconds(datetime.fromisoformat(at)) if at else math.inf
-    return [build_gauge("endings_journal_age_seconds", "Since the journal of endings was complete.", seconds)]
+    return [
+        build_gauge(
+            "endings_journal_age_seconds", "Seconds since the journal of endings was complete.", seconds
+        )
+    ]
 
 
 def get_age_seconds(at: datetime | None) -> float:
@@ -206,9 +212,9 @@ def collect_broker() -> Sequence[Metric]:
         unacked = client.hlen(UNACKED_KEY)
         memory = client.info("memory")
     return [
-        build_labelled_gauge("broker_messages", "Messages that no worker has taken.", "queue", waiting),
+        build_labelled_gauge("broker_messages", "Messages not yet received by a worker.", "queue", waiting),
         build_gauge(
-            "broker_messages_held", "Messages that a worker has taken and not finished.", int(str(unacked))
+            "broker_messages_held", "Messages received by a worker and not yet finished.", int(str(unacked))
         ),
         build_gauge("redis_memory_bytes", "Memory that Redis uses.", dict(memory)["used_memory"]),
     ]
@@ -219,7 +225,7 @@ def collect_disk_usage() -> Sequence[Metric]:
     usage = shutil.disk_usage(find_existing_folder(Path(settings.VAR)))
     return [
         build_labelled_gauge(
-            "disk_free_bytes", "Free disk space where the product writes.", "place", {"var": usage.free}
+            "disk_free_bytes", "Free disk space on the disks in use.", "place", {"var": usage.free}
         ),
         build_labelled_gauge("disk_size_bytes", "Disk size.", "place", {"var": usage.total}),
     ]

@@ -29,13 +29,13 @@ CACHE_SECONDS = 3_600
 TIME_LIMIT_SECONDS = 40.0
 HELP_TEXTS = {
     "workspaces": "Workspaces.",
-    "agents": "Agents in use.",
-    "prompts": "Agents on channels: a prompt each.",
-    "versions_total": "Versions ever built; the growth is how many builds gave new words.",
+    "agents": "Active agents.",
+    "prompts": "Active prompts (agents on channels).",
+    "versions_total": "Versions ever built. It grows with every build that changed the text.",
     "prompts_unbuilt": "Prompts whose last build failed.",
     "call_bytes_today": "Bytes that the calls of all workspaces have stored today (UTC).",
     "call_quota_share": "Share of the daily quota that the workspace with the most call data has used.",
-    "stale_bots": "Keys of the last day that hold something else than they would get now.",
+    "stale_bots": "Keys used in the last day whose last fetch is outdated.",
     "checkpoint_disk_free_bytes": "Free disk space for checkpoint files, where they are written.",
     "checkpoint_disk_size_bytes": "Size of that disk.",
 }
@@ -127,7 +127,10 @@ def get_measured_metrics() -> list[Metric]:
         for name, value in values.items()
         if name in HELP_TEXTS
     ]
-    return [*families, build_gauge("measured_age_seconds", "Since a job looked for the figures above.", age)]
+    return [
+        *families,
+        build_gauge("measured_age_seconds", "Seconds since the figures above were computed.", age),
+    ]
 
 
 def is_counter(name: str) -> bool:

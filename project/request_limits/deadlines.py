@@ -114,7 +114,7 @@ def refuse_after_deadline(
         return execute(sql, params, many, context)
     except OperationalError as error:
         if is_past_deadline():
-            raise RequestTimeout("The request took too long and was ended.") from error
+            raise RequestTimeout("The request timed out.") from error
         raise
 
 

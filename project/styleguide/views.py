@@ -118,7 +118,7 @@ class ExampleForm(forms.Form):
         choices=[("read", "read_file"), ("edit", "edit_file")],
         widget=forms.CheckboxSelectMultiple,
     )
-    sure = forms.BooleanField(label="I have looked at it")
+    sure = forms.BooleanField(label="I have checked it")
 
 
 def build_example_context() -> dict[str, Any]:

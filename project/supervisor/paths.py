@@ -23,7 +23,7 @@ def create_private_dir(directory: Path) -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = directory.lstat()
     if directory.is_symlink() or state.st_uid != os.getuid():
-        raise PermissionError(f"{directory} belongs to somebody else.")
+        raise PermissionError(f"{directory} belongs to another user.")
     directory.chmod(0o700)
     return directory
 

@@ -30,7 +30,7 @@ def find_valkey_server() -> Path:
             pass
     path = shutil.which("valkey-server") or shutil.which("redis-server")
     if not path:
-        raise ValkeyUnavailable("No Redis: set REDIS_URL, or install valkey-server or redis-server.")
+        raise ValkeyUnavailable("Redis not found. Set REDIS_URL, or install valkey-server or redis-server.")
     return Path(path)
 
 
@@ -66,4 +66,4 @@ def wait_for_valkey(process: "subprocess.Popen[bytes]", socket: Path) -> None:
             # The server is not listening yet, or is still loading its data.
             time.sleep(0.02)
     process.kill()
-    raise ValkeyUnavailable(f"The embedded Redis server did not come up in {START_TIMEOUT:.0f} s.")
+    raise ValkeyUnavailable(f"The embedded Redis server did not start within {START_TIMEOUT:.0f} s.")

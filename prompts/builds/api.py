@@ -27,11 +27,15 @@ from prompts.versions.serializers import TEXT_SCHEMA
 MAX_FAILED = 200
 PROGRESS_SCHEMA = object_schema(
     {
-        "since": nullable_schema(datetime_schema(description="What is counted began then; null if nothing.")),
-        "waiting": integer_schema(description="Prompts that wait for a build."),
-        "rebuilt": integer_schema(description="Prompts that were built since then."),
-        "failed": integer_schema(description="Prompts that could not be built since then."),
-        "is_slow": boolean_schema(description="Whether a build waits so long that workers may be down."),
+        "since": nullable_schema(
+            datetime_schema(description=("Start of the counted period. Null if nothing is counted."))
+        ),
+        "waiting": integer_schema(description="Number of prompts waiting for a build."),
+        "rebuilt": integer_schema(description="Number of prompts built since then."),
+        "failed": integer_schema(description="Number of prompts that could not be built since then."),
+        "is_slow": boolean_schema(
+            description=("Whether a build has been waiting so long that workers may be down.")
+        ),
         "failed_prompts": {
             "type": "array",
             "items": object_schema(
@@ -85,7 +89,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="getRebuildProgress",
             touches=Touches.WORKSPACE,
             answer=PROGRESS_SCHEMA,
-            query={"since": datetime_schema(description="Count from then, also what is built already.")},
+            query={"since": datetime_schema(description="Count from this time, including finished builds.")},
             tag="prompts",
         ),
         post=Operation(
@@ -95,11 +99,15 @@ urlpatterns: list[URLPattern] = [
             permission=Permission.EDIT,
             touches=Touches.WORKSPACE,
             answer=object_schema(
-                {"prompts": integer_schema(description="How many are rebuilt.")}, title="RebuildRequest"
+                {"prompts": integer_schema(description="Number of prompts that are rebuilt.")},
+                title="RebuildRequest",
             ),
             status=202,
             is_retryable=True,
-            note="Workers rebuild them; `GET /rebuild` has the progress. Equal text makes no new version.",
+            note=(
+                "Workers rebuild the prompts. `GET /rebuild` returns the progress. If the text is "
+                "unchanged, no new version is created."
+            ),
             tag="prompts",
         ),
     ),

@@ -69,7 +69,7 @@ def assemble_prompt(collected: CollectedInputs) -> AssembledPrompt:
     layout = LAYOUTS.get(collected.layout)
     if layout is None:
         raise NotBuildable(
-            f"There is no layout “{collected.layout}” any more. Choose another for this agent."
+            f"The layout “{collected.layout}” no longer exists. Choose another layout for this agent."
         )
     try:
         return build_prompt(layout, collected.inputs)

@@ -337,7 +337,9 @@ def try_compile_prompt(
         return None
     except Exception as error:
         log.exception("prompt_build_failed", agent=collected.agent.pk, channel=collected.channel.pk)
-        prompt.problem = f"Not built, by a fault of ours ({type(error).__name__}). It is in the log."
+        prompt.problem = (
+            f"Not built because of an internal error ({type(error).__name__}). See the server log."
+        )
         return None
     prompt.problem = ""
     return build

@@ -40,8 +40,9 @@ class CallQuotaExceeded(DomainError):
     def __init__(self, quota: int, now: datetime) -> None:
         self.retry_after = get_seconds_to_midnight(now)
         super().__init__(
-            f"The calls of this workspace have used up the daily quota of {quota:,} bytes of stored data "
-            "(DRAMATIS_CALL_BYTES_PER_DAY). It is renewed at 00:00 UTC. Fetches without call data are served."
+            f"The calls of this workspace have used up the daily quota of {quota:,} bytes of stored "
+            "data (DRAMATIS_CALL_BYTES_PER_DAY). The quota resets at 00:00 UTC. Fetches without call "
+            "data are still served."
         )
 
 

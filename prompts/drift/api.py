@@ -46,7 +46,9 @@ BOT_SCHEMA = object_schema(
         "label": TEXT_SCHEMA,
         "status": STATUS_SCHEMA,
         "since": nullable_schema(
-            datetime_schema(description="When it was reported; of unknown ones, when it was last served.")
+            datetime_schema(
+                description=("When it was reported. If nothing was reported, when it was last served.")
+            )
         ),
         "released": nullable_schema(VERSION_REF_SCHEMA),
         "served": nullable_schema(SERVED_SCHEMA),

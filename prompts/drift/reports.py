@@ -196,7 +196,7 @@ def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) 
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(pk=ledger_id, prompt=prompt, key=key)
     entry = rows.first()
     if entry is None:
-        raise InvalidInput.on("ledger_id", _("This key was not served this prompt with that ledger number."))
+        raise InvalidInput.on("ledger_id", _("This ledger entry is not a fetch of this prompt by this key."))
     return entry
 
 

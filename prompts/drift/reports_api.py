@@ -56,14 +56,14 @@ CHANGED_LINES_SCHEMA = object_schema(
             object_schema(
                 {
                     "line": integer_schema(1, description="First line of the loaded text that differs."),
-                    "line_count": integer_schema(description="How many lines; 0 if lines are missing here."),
+                    "line_count": integer_schema(description="Number of lines. 0 if lines are missing here."),
                     "served_line": integer_schema(1),
-                    "served_line_count": integer_schema(description="How many lines they replace."),
+                    "served_line_count": integer_schema(description="Number of lines that they replace."),
                 },
                 title="ChangedLineBlock",
             )
         ),
-        "more_blocks": integer_schema(description="Blocks that are not listed."),
+        "more_blocks": integer_schema(description="Number of blocks that are not listed."),
     },
     title="ChangedLines",
 )
@@ -78,8 +78,8 @@ REPORT_FIELDS: dict[str, Schema] = {
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
     "digest": digest_schema(),
-    "is_known_version": boolean_schema(description="It is of some version of this prompt."),
-    "is_last_served": boolean_schema(description="It is the version that this key was served last."),
+    "is_known_version": boolean_schema(description="Whether it is the digest of a version of this prompt."),
+    "is_last_served": boolean_schema(description="Whether it is the version that this key was last served."),
     "ledger_id": nullable_schema(integer_schema(1)),
     "request_id": TEXT_SCHEMA,
     "status": nullable_schema(STATUS_SCHEMA),
@@ -100,8 +100,12 @@ REPORT_SCHEMA = object_schema(
 REPORT_RESULT_SCHEMA = object_schema(
     {
         **REPORT_FIELDS,
-        "versions": array_schema(integer_schema(1), most=100_000, description="Their numbers, newest first."),
-        "labels": array_schema(TEXT_SCHEMA, description="That point to one of these versions now."),
+        "versions": array_schema(
+            integer_schema(1), most=100_000, description=("Version numbers, newest first.")
+        ),
+        "labels": array_schema(
+            TEXT_SCHEMA, description=("Labels that currently point to one of these versions.")
+        ),
         "last_served": nullable_schema(LAST_SERVED_SCHEMA),
     },
     title="PromptReportResult",
@@ -110,8 +114,8 @@ REPORT_REQUEST_SCHEMA = object_schema(
     {
         "agent": slug_schema(),
         "channel": slug_schema(),
-        "digest": digest_schema(description="Of the version, of its text, or of the text that was served."),
-        "ledger_id": integer_schema(1, description="The row of the fetch it came from."),
+        "digest": digest_schema(description="Digest of the version, of its text, or of the served text."),
+        "ledger_id": integer_schema(1, description="The ledger entry of the fetch."),
         "request_id": line_schema(64),
         "path": line_schema(400, description="The file that was loaded."),
         "reason": line_schema(40, description="Why it was loaded, for example `session_start`."),
@@ -141,7 +145,7 @@ def create_digest_report(call: ApiRequest) -> ApiResponse:
         .first()
     )
     if prompt is None:
-        raise ProblemError(validation_problem([FieldError("There is no such prompt here.", "/agent")]))
+        raise ProblemError(validation_problem([FieldError("Prompt not found.", "/agent")]))
     result = report_digest(
         prompt,
         body["digest"],

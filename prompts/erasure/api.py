@@ -36,7 +36,7 @@ ERASURE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
         "kind": enum_schema(MODELS, title="ErasureKind"),
-        "record": integer_schema(1, description="Id of the erased record."),
+        "record": integer_schema(1, description="ID of the erased record."),
         "reason": TEXT_SCHEMA,
         "author": TEXT_SCHEMA,
         "erased_at": datetime_schema(),
@@ -46,7 +46,7 @@ ERASURE_SCHEMA = object_schema(
             "those that contained it get 410.",
             title="ErasureState",
         ),
-        "versions": integer_schema(description="How many versions contained the text."),
+        "versions": integer_schema(description="Number of versions that contained the text."),
     },
     title="Erasure",
 )
@@ -64,8 +64,10 @@ ERASED_VERSION_SCHEMA = object_schema(
 NEW_ERASURE_SCHEMA = object_schema(
     {
         "kind": enum_schema(MODELS, title="ErasureKind"),
-        "record": integer_schema(1, MAX_ID, description="Id of the record."),
-        "reason": line_schema(500, least=1, description="Why; kept, so without personal data of its own."),
+        "record": integer_schema(1, MAX_ID, description="ID of the record."),
+        "reason": line_schema(
+            500, least=1, description=("The reason. It is kept, so do not include personal data.")
+        ),
     },
     title="ErasureInput",
 )
@@ -115,7 +117,7 @@ def create_erasure(call: ApiRequest) -> ApiResponse:
     model = MODELS[call.body["kind"]]
     record = model.objects.in_workspace(call.workspace).filter(pk=call.body["record"]).first()
     if record is None:
-        raise ProblemError(validation_problem([FieldError("There is no such record here.", "/record")]))
+        raise ProblemError(validation_problem([FieldError("Record not found.", "/record")]))
     erasure = erase_record(record, reason=call.body["reason"], by=call.actor)
     enqueue_erasure(erasure)
     status = 202 if erasure.state == ErasureProgress.REBUILDING else 201

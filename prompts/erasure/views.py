@@ -64,7 +64,7 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
             form.add_error(None, error.message)
         else:
             enqueue_erasure(erasure)
-            message = gettext("Erased, also from %(count)s versions.")
+            message = gettext("Erased. %(count)s versions contained it.")
             messages.success(request, message % {"count": len(erasure.versions)})
             return redirect("erasures:detail", request.workspace.slug, erasure.pk)
     context: dict[str, Any] = {
@@ -85,7 +85,7 @@ def get_erasable_record(request: WorkspaceRequest, family: str, key: str) -> Rec
         return get_object_or_404(list_memories(request.workspace), pk=int(key))
     if family == "user-profiles":
         return get_object_or_404(list_user_profiles(request.workspace), slug=key)
-    raise Http404("Nothing of this kind can be erased.")
+    raise Http404("Records of this kind cannot be erased.")
 
 
 urls = (

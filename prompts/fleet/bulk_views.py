@@ -94,7 +94,7 @@ def build_rollback_target(
     prompt: AgentPrompt, current: PromptVersion | None, target: PromptVersion | None, *, erased: set[int]
 ) -> RollbackTarget:
     if current is None:
-        return RollbackTarget(prompt, None, None, _("Nothing is in production yet."))
+        return RollbackTarget(prompt, None, None, _("Nothing in production yet."))
     if target is None:
         return RollbackTarget(prompt, current, None, _("Production has no earlier version."))
     if target.pk in erased:
@@ -121,7 +121,7 @@ def run_bulk_action(request: WorkspaceRequest) -> HttpResponse:
         response["Allow"] = "POST"
         return response
     if action is None:
-        raise Http404("There is no such verb.")
+        raise Http404("Unknown action.")
     prompts = get_selected_prompts(request)
     if not prompts or len(prompts) > MAX_BULK_PROMPTS:
         message = _("Select at least one prompt.")
@@ -141,7 +141,7 @@ def get_selected_prompts(request: WorkspaceRequest) -> AgentPrompts:
     )
     prompts = list(select_latest_version(rows).order_by("agent__name", "channel__name", "pk"))
     if len(prompts) != len(values):
-        raise Http404("Not all of these prompts are here.")
+        raise Http404("Some of these prompts were not found.")
     return prompts
 
 

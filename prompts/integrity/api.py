@@ -31,10 +31,10 @@ CHECKED_VERSION_SCHEMA = object_schema(
 VERIFICATION_SCHEMA = object_schema(
     {
         "digest": digest_schema(),
-        "is_valid": boolean_schema(description="No error in any of the checked usages."),
+        "is_valid": boolean_schema(description="True if no checked usage has an error."),
         "usages": array_schema(CHECKED_VERSION_SCHEMA, most=MAX_CHECKED_VERSIONS),
         "has_more": boolean_schema(
-            description=f"At most {MAX_CHECKED_VERSIONS} usages are checked: name one to check others."
+            description=f"At most {MAX_CHECKED_VERSIONS} usages are checked. To check others, name one."
         ),
     },
     title="VersionVerification",

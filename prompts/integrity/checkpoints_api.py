@@ -32,10 +32,11 @@ CHECKPOINT_SCHEMA = object_schema(
         "sequence": integer_schema(1),
         "at": datetime_schema(),
         "hash": TEXT_SCHEMA,
-        "previous_hash": TEXT_SCHEMA | {"description": "Of the checkpoint before; empty for the first."},
-        "key_id": TEXT_SCHEMA | {"description": "The signing key."},
+        "previous_hash": TEXT_SCHEMA
+        | {"description": ("Digest of the previous checkpoint. Empty for the first.")},
+        "key_id": TEXT_SCHEMA | {"description": "ID of the signing key."},
         "signature": TEXT_SCHEMA,
-        "statement": any_object_schema(description="What was signed: the heads of all hash chains."),
+        "statement": any_object_schema(description="The signed content: the heads of all hash chains."),
     },
     title="Checkpoint",
 )
@@ -56,8 +57,10 @@ VERIFICATION_RUN_SCHEMA = object_schema(
         "started_at": nullable_schema(datetime_schema()),
         "ended_at": nullable_schema(datetime_schema()),
         "is_valid": nullable_schema(boolean_schema(description="Null until the run is done.")),
-        "rows": any_object_schema(description="How many rows of each table were checked."),
-        "error_count": integer_schema(description="Rows with an error; `errors` has the first of them."),
+        "rows": any_object_schema(description="Number of checked rows by table."),
+        "error_count": integer_schema(
+            description=("Number of rows with an error. `errors` contains the first of them.")
+        ),
         "errors": {
             "type": "array",
             "items": object_schema(
@@ -172,7 +175,7 @@ urlpatterns: list[URLPattern] = [
             "List the public keys of checkpoints",
             operation_id="listSigningKeys",
             answer=page_schema(SIGNING_KEY_SCHEMA),
-            note="Compare a key with one that you got by another way before you trust it.",
+            note="Before you trust a key, compare it with a copy that you got through another channel.",
             **READ_OPTIONS,
         ),
     ),
@@ -195,7 +198,9 @@ urlpatterns: list[URLPattern] = [
             answer=VERIFICATION_RUN_SCHEMA,
             status=202,
             is_retryable=True,
-            note="A worker verifies all hash chains of the workspace. If a run is open, it is returned.",
+            note=(
+                "A worker verifies all hash chains of the workspace. If a run is in progress, it is returned."
+            ),
             **READ_OPTIONS,
         ),
     ),

@@ -29,7 +29,9 @@ def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
     lock_workspace(workspace.pk)
     rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN_STATES)
     rows.filter(started_at__lt=timezone.now() - MAX_RUN_TIME).update(
-        state=VerificationState.FAILED, ended_at=timezone.now(), problem="The worker was lost on the way."
+        state=VerificationState.FAILED,
+        ended_at=timezone.now(),
+        problem=("The worker stopped before the run was finished."),
     )
     if (open_run := rows.first()) is not None:
         return open_run
@@ -53,7 +55,9 @@ def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
         verification = verify_workspace(run.workspace)
     except BaseException as error:
         finish_verification(
-            run, VerificationState.FAILED, f"It was stopped by an error of ours ({type(error).__name__})."
+            run,
+            VerificationState.FAILED,
+            (f"The run was stopped by an internal error ({type(error).__name__})."),
         )
         raise
     run.result = verification.to_json()

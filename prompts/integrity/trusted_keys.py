@@ -33,4 +33,4 @@ def find_trust_fault(trusted: TrustedKeys, key_id: str, key: PublicKey) -> str:
     if key_id not in trusted:
         return "it is not one of the trusted keys (DRAMATIS_TRUSTED_KEYS)"
     expected = trusted[key_id]
-    return "" if expected is None or expected == key else "the trusted key with this id is another"
+    return "" if expected is None or expected == key else "the trusted key with this ID is a different key"

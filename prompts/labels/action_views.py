@@ -136,7 +136,7 @@ def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> Htt
 def get_undo_fields(move: LabelMove) -> dict[str, str]:
     """Return the form fields of a second roll-back that moves production to the version it just left."""
     number = move.previous_version.number if move.previous_version else ""
-    return {"to": str(number), "note": "The roll-back was undone."}
+    return {"to": str(number), "note": "The rollback was undone."}
 
 
 def run_label_action(

@@ -86,13 +86,18 @@ MOVE_REQUEST_SCHEMA = object_schema(
     {
         "version": VERSION_KEY_SCHEMA,
         "expected": nullable_schema(VERSION_KEY_SCHEMA)
-        | {"description": "Where you saw it, null for nowhere; or send If-Match."},
+        | {
+            "description": (
+                "The version that you expect the label to point to, or null for none. "
+                "Alternatively, send If-Match."
+            )
+        },
         "note": NOTE_SCHEMA,
     },
     required=["version"],
     title="LabelTarget",
 )
-REQUIRED_NOTE_SCHEMA = line_schema(500, least=1, description="Why; those who look later will want to know.")
+REQUIRED_NOTE_SCHEMA = line_schema(500, least=1, description="The reason, shown in the history.")
 ROLLBACK_REQUEST_SCHEMA = object_schema(
     {"note": REQUIRED_NOTE_SCHEMA, "to": VERSION_KEY_SCHEMA}, required=["note"], title="LabelRollback"
 )
@@ -148,7 +153,7 @@ def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) 
     prompt = get_visible_prompt(call, agent, channel)
     check_label_scope(call, label)
     if label == PRODUCTION:
-        raise NotAllowed("Production moves by builds, releases and roll-backs.")
+        raise NotAllowed("Production can only be moved by builds, releases and rollbacks.")
     require_label_parameter(label)
     version = get_named_version(prompt, call.body["version"], "/version")
     expected, note = get_expected_version_id(call, prompt, label), call.body.get("note", "")
@@ -332,7 +337,7 @@ urlpatterns: list[URLPattern] = [
             body=MOVE_REQUEST_SCHEMA,
             answer=PROMPT_LABEL_SCHEMA,
             can_create=True,
-            note="State where the label points now: with If-Match, `If-None-Match: *` or `expected`.",
+            note="Send where the label points now: in If-Match, `If-None-Match: *` or `expected`.",
             **EDIT_OPTIONS,
         ),
         delete=Operation(

@@ -124,7 +124,7 @@ def roll_back(
     if not note.strip():
         raise InvalidInput.on("note", _("A reason is required."))
     if to is not None and len(ids) != 1:
-        raise ForeignVersion(_("A version belongs to one prompt. Name exactly one prompt."))
+        raise ForeignVersion(_("A version belongs to one prompt. Select exactly one prompt."))
     locked = lock_prompts(get_common_workspace_id(prompts), ids)
     check_label_protection(locked[0].workspace_id, [label], by=by)
     moves = [
@@ -177,7 +177,7 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
         )
     prompt.is_held = False
     apply_label_moves(
-        [PlannedMove(prompt, PRODUCTION, prompt.latest, MoveReason.MOVED, by=by.label, note="Follows again")],
+        [PlannedMove(prompt, PRODUCTION, prompt.latest, MoveReason.MOVED, by=by.label, note="Unpinned")],
         by=by,
     )
 

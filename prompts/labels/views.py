@@ -72,7 +72,7 @@ def label_prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
     """List the prompts that have a label."""
     usage = next((one for one in list_label_usage(request.workspace) if one.name == label), None)
     if usage is None and label != LATEST:
-        raise Http404("No such label.")
+        raise Http404("Label not found.")
     query = get_search_query(request)
     rows = list_labelled_prompts(request.workspace, label, query)
     if file_format := get_export_format(request):

@@ -55,10 +55,10 @@ KEY_SCHEMA = object_schema({"id": integer_schema(1), "name": TEXT_SCHEMA}, title
 LEDGER_ROW_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
     "served_at": datetime_schema(),
-    "status": integer_schema(100, 599, description="200, or 304 when the caller had these words already."),
+    "status": integer_schema(100, 599, description="200, or 304 if the client already had this text."),
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
-    "label": {"type": "string", "description": "With @ and a moment when the past was asked for."},
+    "label": {"type": "string", "description": "With @ and a time if a past version was requested."},
     **VERSION_REF_SCHEMA["properties"],
     "recorded_digest": digest_schema(
         description="Salted digest of the served bytes. The replay of the row has the salt."
@@ -75,10 +75,11 @@ LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS, title="LedgerEntry")
 LEDGER_ENTRY_SCHEMA = object_schema(
     {
         **LEDGER_ROW_FIELDS,
-        "slots": any_object_schema(description="The facts of the call. Erased ones are missing."),
+        "slots": any_object_schema(description="The values of the call. Erased values are missing."),
         "slot_digests": any_object_schema(
-            description="The digests of these facts, which the seal covers: of each long value by its name, "
-            "and of all short ones together as `values`. The time is stored in the row itself."
+            description="The digests of these values, which the seal covers: one for each long "
+            "value, by its name, and one for all short values together, as `values`. The "
+            "time is stored in the row itself."
         ),
         "hash": digest_schema(),
     },
@@ -102,10 +103,10 @@ OUTDATED_BOT_SCHEMA = object_schema(
 LEDGER_FILTERS: dict[str, Schema] = {
     "agent": slug_schema(),
     "channel": slug_schema(),
-    "key": integer_schema(1, description="The id of a key."),
+    "key": integer_schema(1, description="The ID of a key."),
     "status": {"type": "integer", "enum": [200, 304]},
     "since": datetime_schema(),
-    "until": datetime_schema(description="Before this moment."),
+    "until": datetime_schema(description="Only entries before this time."),
     "request_id": line_schema(64, least=1),
     "trace_id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
 }
@@ -130,7 +131,7 @@ def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:
     # Convert to UTC, because databases do not support every UTC offset.
     since, until = (query[name].astimezone(UTC) if name in query else None for name in ("since", "until"))
     if since and until and since >= until:
-        error = FieldError("This must be after the beginning.", parameter="until")
+        error = FieldError("Must be after the start.", parameter="until")
         raise ProblemError(validation_problem([error]))
     return LedgerFilter(
         agent=query.get("agent", ""),

@@ -104,7 +104,7 @@ class LedgerRollOff(WorkspaceOwned):
         indexes = [models.Index(fields=["workspace", "first_id", "last_id"], name="rolled_off")]
 
     def __str__(self) -> str:
-        return f"{self.block} rolled off"
+        return f"{self.block} expired"
 
 
 class BotStatus(models.TextChoices):

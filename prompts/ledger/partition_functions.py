@@ -163,7 +163,7 @@ class CreateLedgerFunctions(Operation):
                 schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}")
 
     def describe(self) -> str:
-        return "Let the database make the ledger's months"
+        return "Create functions for monthly ledger partitions"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {}
@@ -182,4 +182,4 @@ class ReplaceLedgerFunctions(CreateLedgerFunctions):
         """Keep the functions: earlier releases can use them too."""
 
     def describe(self) -> str:
-        return "Replace the functions for the ledger's months"
+        return "Replace the functions for monthly ledger partitions"

@@ -90,7 +90,7 @@ class PartitionByMonth(Operation):
                 LedgerSchemaEditor(schema_editor).merge_partitions()
 
     def describe(self) -> str:
-        return "Lay the ledger out by month"
+        return "Partition the ledger by month"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {}

@@ -60,7 +60,7 @@ class AppendOnlyWithRetention(AppendOnly):
             schema_editor.execute(trigger.format(table=self.table))
 
     def describe(self) -> str:
-        return f"Let {self.table} lose only what was expired"
+        return f"Allow deletes from {self.table} only for expired rows"
 
 
 class RemoveAppendOnly(AppendOnly):
@@ -80,4 +80,4 @@ class RemoveAppendOnly(AppendOnly):
         super().database_forwards(app_label, schema_editor, from_state, to_state)
 
     def describe(self) -> str:
-        return f"Lift the guard of {self.table}"
+        return f"Drop the delete trigger of {self.table}"

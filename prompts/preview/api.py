@@ -38,7 +38,9 @@ PREVIEW_SCHEMA = object_schema(
         "channel": TEXT_SCHEMA,
         "layout": TEXT_SCHEMA,
         "digest": nullable_schema(
-            digest_schema(description="Of the version. Null if it has text that is not stored yet.")
+            digest_schema(
+                description=("Digest of the version. Null if it contains text that is not stored yet.")
+            )
         ),
         "text_digest": digest_schema(description="SHA-256 of the text in UTF-8."),
         "text": TEXT_SCHEMA,
@@ -53,10 +55,10 @@ PREVIEW_SCHEMA = object_schema(
         "lost": {
             "type": "array",
             "items": TEXT_SCHEMA,
-            "description": "Records the layout has no place for.",
+            "description": "Records that the layout does not use.",
         },
-        "cut": any_object_schema(description="By part, how many characters did not fit."),
-        "omitted": any_object_schema(description="By part, why it is not there."),
+        "cut": any_object_schema(description="Number of omitted characters by part."),
+        "omitted": any_object_schema(description="Reason for each omitted part."),
     },
     title="Preview",
 )
@@ -64,7 +66,7 @@ PREVIEW_REQUEST_SCHEMA = object_schema(
     {
         "agent": slug_schema(),
         "channel": slug_schema(),
-        "layout": enum_schema(LAYOUTS, description="Another one than the agent's.", title="Layout"),
+        "layout": enum_schema(LAYOUTS, description="A layout other than the agent's.", title="Layout"),
         "record": DRAFT_SCHEMA,
     },
     required=["agent", "channel"],
@@ -92,7 +94,7 @@ def get_preview_agent(call: ApiRequest, name: str) -> Agent:
     rows = Agent.objects.in_workspace(call.workspace).filter(slug=name, archived_at=None)
     agent = rows.first() if call.caller.can_access_agent(name) else None
     if agent is None:
-        raise ProblemError(validation_problem([FieldError("There is no such agent here.", "/agent")]))
+        raise ProblemError(validation_problem([FieldError("Agent not found.", "/agent")]))
     return agent
 
 

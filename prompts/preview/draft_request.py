@@ -49,14 +49,14 @@ DRAFT_SCHEMA = object_schema(
         "kind": enum_schema(sorted(RESOURCES_BY_KIND), title="DraftKind"),
         "key": {
             "anyOf": [integer_schema(1), name_schema(80)],
-            "description": "Its slug, name or id; absent for a new one.",
+            "description": "Slug, name or ID of the record. Omit it for a new record.",
         },
         "values": any_object_schema(
-            description="As in the body of its own address: those that would change."
+            description="The changed fields, as in the body of the record's own endpoint."
         ),
     },
     required=["kind", "values"],
-    description="A record with values that nobody has saved.",
+    description="A record with unsaved values.",
     title="RecordDraft",
 )
 
@@ -98,7 +98,7 @@ def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int |
     except Http404:
         record = None
     if record is None:
-        missing = FieldError("There is no such record here.", f"{pointer}/key")
+        missing = FieldError("Record not found.", f"{pointer}/key")
         raise ProblemError(validation_problem([missing]))
     return record
 

@@ -277,7 +277,7 @@ def list_section_changes(before: Mapping[str, str], after: Mapping[str, str]) ->
 def list_tool_changes(
     before: Sequence[DefinitionJson], after: Sequence[DefinitionJson]
 ) -> tuple[SectionChange, ...]:
-    """Return the change of the tool definitions, which are sent beside the text; empty if there is none."""
+    """Return the change of the tool definitions, which are sent with the text; empty if there is none."""
     old, new = ("\n".join(map(format_definition, definitions)) for definitions in (before, after))
     return () if old == new else (SectionChange(TOOL_DEFINITIONS, old, new),)
 

@@ -27,9 +27,11 @@ AFFECTED_PROMPT_SCHEMA = object_schema(
         "channel": TEXT_SCHEMA,
         "tokens_before": integer_schema(),
         "tokens_after": integer_schema(),
-        "kept_characters": integer_schema(description="How far a provider's cache of the old words is good."),
+        "kept_characters": integer_schema(
+            description=("How many characters of the provider's cache stay valid.")
+        ),
         "rewritten_tokens": integer_schema(),
-        "over_budget": {"type": "string", "description": "Tokens of how many; empty within the budget."},
+        "over_budget": {"type": "string", "description": "Tokens and budget. Empty if within the budget."},
     },
     title="AffectedPrompt",
 )
@@ -39,7 +41,7 @@ SECTION_CHANGE_SCHEMA = object_schema(
         "lines": {
             "type": "array",
             "items": DIFF_LINE_SCHEMA,
-            "description": "Those that are removed and added.",
+            "description": "The removed and added lines.",
         },
     },
     title="SectionChange",
@@ -49,18 +51,18 @@ IMPACT_GROUP_SCHEMA = object_schema(
         "changes": {"type": "array", "items": SECTION_CHANGE_SCHEMA},
         "prompts": {"type": "array", "items": AFFECTED_PROMPT_SCHEMA},
     },
-    description="Prompts in which the same words change in the same way.",
+    description="Prompts with the same change.",
     title="ImpactGroup",
 )
 IMPACT_SCHEMA = object_schema(
     {
-        "prompts": integer_schema(description="How many would change."),
+        "prompts": integer_schema(description="Number of prompts that would change."),
         "agents": integer_schema(),
         "distinct_diffs": integer_schema(),
         "unchanged": integer_schema(),
         "token_delta": INTEGER_SCHEMA,
         "invalidated_cache_prefixes": integer_schema(
-            description="Prompts whose cached beginning would end earlier."
+            description="Number of prompts whose cached prefix would be shorter."
         ),
         "rewritten_tokens": integer_schema(),
         "over_budget": integer_schema(),

@@ -19,7 +19,7 @@ PAGES_BY_FAMILY: dict[str, RecordPages[Any]] = {
 def get_record_pages(family: str) -> RecordPages[Any]:
     pages = PAGES_BY_FAMILY.get(family)
     if pages is None:
-        raise Http404("No such kind of record.")
+        raise Http404("Kind of record not found.")
     return pages
 
 
@@ -30,6 +30,6 @@ def get_page_record(request: WorkspaceRequest, pages: RecordPages[Any], key: str
     """
     is_number = key.isascii() and key.isdecimal() and len(key) < 19
     if "\x00" in key or (pages.converter == "int" and not is_number):
-        raise Http404("No such record.")
+        raise Http404("Record not found.")
     record: Record = pages.find(request, key)
     return record

@@ -31,7 +31,7 @@ def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> Htt
     """Render the impact as a panel next to the form (HTMX), or as a page without JavaScript."""
     pages = get_record_pages(family)
     if not key and not pages.has_new_page:
-        raise Http404("Records of this kind are not created.")
+        raise Http404("Records of this kind cannot be created here.")
     record = pages.find(request, key) if key else None
     form = pages.form(request.POST, workspace=request.workspace, record=record)
     context: dict[str, Any] = {"form": form, "record": record, "pages": pages}

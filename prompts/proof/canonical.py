@@ -104,7 +104,7 @@ class ListDigest:
 @cache
 def get_domain_prefix(domain: str) -> bytes:
     if not DOMAIN_PATTERN.fullmatch(domain):
-        raise CanonicalFormError(f"{domain!r} cannot name a kind of digest.")
+        raise CanonicalFormError(f"{domain!r} is not a valid digest domain.")
     return f"dramatis:{domain}:v1\n".encode()
 
 
@@ -119,14 +119,14 @@ def plain_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     if kind is datetime or isinstance(value, datetime):
         return format_timestamp(value)
     if not depth:
-        raise CanonicalFormError(f"Nested more than {MAX_DEPTH} deep.")
+        raise CanonicalFormError(f"Nested more than {MAX_DEPTH} levels deep.")
     if kind is dict or isinstance(value, Mapping):
         return plain_json_object(value, depth - 1)
     if isinstance(value, list | tuple):
         return [item if type(item) in SCALAR_TYPES else plain_json(item, depth - 1) for item in value]
     if isinstance(value, str | int):
         return value
-    raise CanonicalFormError(f"A {kind.__name__} has no form that is the same everywhere.")
+    raise CanonicalFormError(f"A {kind.__name__} has no canonical form.")
 
 
 def plain_json_object(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
@@ -147,12 +147,12 @@ def check_text_keys(value: Mapping[Any, Any]) -> None:
 def format_timestamp(value: datetime) -> str:
     """Format a timestamp in UTC with microseconds, such as 2026-03-07T14:55:05.000000Z."""
     if value.tzinfo is None:
-        raise CanonicalFormError("A time must say its offset from UTC.")
+        raise CanonicalFormError("A time must have a UTC offset.")
     if value.tzinfo is not UTC:
         try:
             value = value.astimezone(UTC)
         except OverflowError:
-            raise CanonicalFormError("A time must lie between the years 1 and 9999 in UTC.") from None
+            raise CanonicalFormError("A time must be between the years 1 and 9999 in UTC.") from None
     return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
@@ -161,9 +161,9 @@ def parse_canonical_json(text: str | bytes) -> Any:
     try:
         return plain_json(parse_strict_json(text, parse_float=reject_float, parse_constant=reject_float))
     except DuplicateKeyError:
-        raise CanonicalFormError("A key stands twice.") from None
+        raise CanonicalFormError("Duplicate key.") from None
     except RecursionError:
-        raise CanonicalFormError(f"Nested more than {MAX_DEPTH} deep.") from None
+        raise CanonicalFormError(f"Nested more than {MAX_DEPTH} levels deep.") from None
 
 
 def reject_float(text: str) -> Any:

@@ -60,17 +60,17 @@ def find_row_fault(row: R, stored: str, previous: str, place: int, head: str) ->
 
 def describe_broken_link(row: R) -> str:
     if row.place == 1:
-        return "it is the first of its chain, and yet names a hash before it"
-    return f"it does not name the hash of {row.format_name(row.place - 1)}: one of the two was written anew"
+        return "it is the first of its chain, but names a previous hash"
+    return f"it does not name the hash of {row.format_name(row.place - 1)}: one of the two was rewritten"
 
 
 def build_misplaced_fault(row: R, place: int) -> Fault:
     if row.place > place + 1:
         missing = row.place - place - 1
-        more = f" with {missing - 1} after it" if missing > 1 else ""
+        more = f", along with {missing - 1} after it" if missing > 1 else ""
         before = f"{place} is followed by {row.place}" if place else f"the chain begins with {row.place}"
         return Fault(row.table, row.format_name(place + 1), f"it is missing{more}: {before}")
-    reason = f"it stands where {place + 1} belongs: added, or moved from its place"
+    reason = f"it is in the position of {place + 1}: it was added or moved"
     return Fault(row.table, row.name, reason)
 
 

@@ -75,8 +75,8 @@ def iterate_checkpoint_rows(
 
 def describe_hash_change(stored_hash: str | None, signed_at: str) -> str:
     if stored_hash is None:
-        return f"it was there when the checkpoint of {signed_at} was signed, and is gone"
-    return f"it was rewritten after the checkpoint of {signed_at} was signed: its hash is another"
+        return f"it existed when the checkpoint of {signed_at} was signed, but is missing now"
+    return f"it was rewritten after the checkpoint of {signed_at} was signed: its hash is different"
 
 
 def verify_checkpoints(signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]) -> FaultSummary:
@@ -106,9 +106,12 @@ def iterate_checkpoint_faults(
         fits = all_heads is not None and checkpoint.matches_heads(all_heads)
         reason = find_signature_fault(item, keys)
         if not reason and checkpoint.previous != newest_hashes.get(checkpoint.workspace, ""):
-            reason = "it does not follow the checkpoint before it: some are missing, were added or moved"
+            reason = (
+                "it does not follow the previous checkpoint: checkpoints are missing, were "
+                "added or were moved"
+            )
         if not reason and all_heads is not None and not fits:
-            reason = "its heads, with those before it, are not the ones that were signed"
+            reason = "its heads, combined with earlier ones, do not match the signed heads"
         newest_hashes[checkpoint.workspace], heads_by_workspace[checkpoint.workspace] = (
             item.hash,
             all_heads if fits else None,
@@ -120,8 +123,8 @@ def find_signature_fault(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]
     """Return why the signature is invalid, or an empty text if it is valid."""
     key = keys.get(signed.key)
     if key is None:
-        return f"it is signed with a key that is not known: {signed.key}"
-    return "" if verify_signature(signed, key) else "its signature does not match it"
+        return f"it is signed with an unknown key: {signed.key}"
+    return "" if verify_signature(signed, key) else "its signature is not valid"
 
 
 def find_missing_checkpoints(
@@ -135,8 +138,8 @@ def find_missing_checkpoints(
     not_stored = [name for hash_, name in copy.items() if hash_ not in stored]
     not_copied = [name for hash_, name in stored.items() if hash_ not in copy and hash_ not in fresh]
     not_stored_reason, not_copied_reason = (
-        "it is in the file and not in the database",
-        "it is in the database and not in the file",
+        "it is in the file but not in the database",
+        "it is in the database but not in the file",
     )
     return [Fault(CHECKPOINT_TABLE, name, not_stored_reason) for name in not_stored] + [
         Fault(CHECKPOINT_TABLE, name, not_copied_reason) for name in not_copied

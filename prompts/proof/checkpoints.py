@@ -91,7 +91,7 @@ def read_checkpoint(body: object) -> CheckpointStatement:
     )
     # Comparing the canonical forms detects unknown keys, also in nested objects.
     if canonical_json(statement.body()) != canonical_json(fields):
-        raise ValueError("the checkpoint says more than a checkpoint has to say")
+        raise ValueError("the checkpoint contains unexpected fields")
     return statement
 
 

@@ -178,18 +178,18 @@ INPUTS_CHECK = "inputs match the lockfile"
 TOOLS_CHECK = "tool definitions match the version"
 SALTS_CHECK = "salts belong to the texts"
 SLOT_CONTENTS_CHECK = "slot values match their digests"
-REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"
-EXPECTED_KEY_CHECK = "key is the expected one"
+REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text rebuilt", "checkpoint covers the label move"
+EXPECTED_KEY_CHECK = "key is the expected key"
 FETCH_KEYS = ("ledger", "block", "text", "served", "slots")
-POINTER_CHECKS = frozenset({"label pointed at the version", MOVE_COVERAGE_CHECK})
+POINTER_CHECKS = frozenset({"label pointed to the version", MOVE_COVERAGE_CHECK})
 FETCH_CHECKS = frozenset(
     {
         "bytes match the served digest",
         "slots match the ledger",
         SLOT_CONTENTS_CHECK,
         "ledger seal",
-        "ledger row fits the version and the bytes",
-        "seal stands in its block",
+        "ledger row matches the version and the bytes",
+        "seal is in its block",
         "block hash",
         "checkpoint covers the block",
         REBUILD_CHECK,
@@ -200,19 +200,19 @@ EVIDENCE_CHECKS: dict[str, CheckFunction] = {
     "bytes match the served digest": evidence_checks.check_served_bytes,
     "segments match the version": evidence_checks.check_evidence_segments,
     SALTS_CHECK: evidence_checks.check_evidence_salts,
-    "words match their segments": evidence_checks.check_segment_texts,
+    "text matches its segments": evidence_checks.check_segment_texts,
     "segments join to the built text": evidence_checks.check_built_text,
     TOOLS_CHECK: evidence_checks.check_evidence_tools,
     "lockfile matches the version": evidence_checks.check_evidence_lockfile,
     INPUTS_CHECK: evidence_checks.check_evidence_inputs,
     "parts match the lockfile": evidence_checks.check_evidence_parts,
     "version hash": evidence_checks.check_version_hash,
-    "label pointed at the version": evidence_checks.check_label_pointer,
+    "label pointed to the version": evidence_checks.check_label_pointer,
     "slots match the ledger": evidence_checks.check_evidence_slots,
     SLOT_CONTENTS_CHECK: evidence_checks.check_slot_contents,
     "ledger seal": evidence_checks.check_ledger_seal,
-    "ledger row fits the version and the bytes": evidence_checks.check_ledger_row,
-    "seal stands in its block": evidence_checks.check_seal_in_block,
+    "ledger row matches the version and the bytes": evidence_checks.check_ledger_row,
+    "seal is in its block": evidence_checks.check_seal_in_block,
     "block hash": evidence_checks.check_block_hash,
     "checkpoint covers the block": evidence_checks.check_block_coverage,
     "checkpoint covers the version": evidence_checks.check_version_coverage,

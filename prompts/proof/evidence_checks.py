@@ -52,10 +52,10 @@ def check_built_text(bundle: EvidenceBundle) -> str:
     require_same_digest(
         salt_digest(text_digest(built_text), bundle.text_salt),
         bundle.version.text,
-        "the segments' words, joined,",
+        "the joined text of the segments",
         "the version's text digest",
     )
-    return "the segments' words, joined, have the version's text digest"
+    return "the joined text of the segments has the version's text digest"
 
 
 def check_evidence_segments(bundle: EvidenceBundle) -> str:
@@ -69,8 +69,8 @@ def check_evidence_salts(bundle: EvidenceBundle) -> str:
     inputs = bundle.inputs if bundle.content["inputs"] is not None else {}
     values = bundle.slot_digests.values() if bundle.content["slots"] is not None else ()
     if not bundle.salts.keys() <= {*bundle.content_digests, bundle.version.tools, *inputs, *values}:
-        raise ValueError("the bundle has salts of texts that it does not name")
-    return f"the {len(bundle.salts)} salts are those of texts in the bundle"
+        raise ValueError("the bundle has salts of texts that it does not contain")
+    return f"the {len(bundle.salts)} salts belong to texts in the bundle"
 
 
 def check_segment_texts(bundle: EvidenceBundle) -> str:
@@ -78,7 +78,7 @@ def check_segment_texts(bundle: EvidenceBundle) -> str:
     for place, segment in enumerate(bundle.segments):
         check_segment_text(segment, bundle.salts, f"segments[{place}]")
     check_not_erased(bundle.segments)
-    return "the words of every segment are those that are stored for it"
+    return "the text of every segment matches its stored digest"
 
 
 def check_segment_text(segment: EvidenceSegment, salts: Mapping[str, str], where: str) -> None:
@@ -88,16 +88,16 @@ def check_segment_text(segment: EvidenceSegment, salts: Mapping[str, str], where
     else:
         is_match = "content" in stored if text is None else has_digest(text, stored.get("content"), salts)
     if not is_match:
-        raise ValueError(f"the words of {where} are not those that are stored for it")
+        raise ValueError(f"the text of {where} does not match its stored digest")
     if slot_data is not None and not has_digest(slot_data, stored.get("given"), salts):
-        raise ValueError(f"what the slot of {where} was given does not match the digest stored for it")
+        raise ValueError(f"the slot value of {where} does not match its stored digest")
 
 
 def check_evidence_tools(bundle: EvidenceBundle) -> str:
-    """Check the tool definitions, which are sent beside the text, against the digest in the version."""
+    """Check the tool definitions, which are sent with the text, against the digest in the version."""
     tools, digest = bundle.tools, bundle.version.tools
     if tools is None and digest:
-        raise MissingEvidence("the tool definitions are not in the bundle; their digest remains")
+        raise MissingEvidence("the tool definitions are not in the bundle; their digest is kept")
     if tools is None:
         return "the version has no tool definitions"
     actual = salt_digest(text_digest(tools), bundle.salts.get(digest, ""))
@@ -113,8 +113,8 @@ def check_evidence_inputs(bundle: EvidenceBundle) -> str:
         require_same_digest(actual, digest, "an input", "its digest")
     named = list_input_digests(contents, read_text(bundle.lockfile.get("inputs"), "the lockfile's inputs"))
     if named != contents.keys():
-        raise ValueError("the inputs are not exactly those that the lockfile names")
-    return f"the {len(named)} stored inputs are the version's"
+        raise ValueError("the inputs do not match the lockfile")
+    return f"the {len(named)} stored inputs belong to the version"
 
 
 def list_input_digests(contents: Mapping[str, str], manifest: str) -> set[str]:
@@ -183,15 +183,15 @@ def check_slot_contents(bundle: EvidenceBundle) -> str:
     """Check that the slot values are those that the slots name, and that nothing else is among them."""
     named, contents = set(bundle.slot_digests.values()), bundle.slot_contents
     if not named:
-        raise ValueError("the slots name no values, and the bundle has a place for them")
+        raise ValueError("the slots have no values, but the bundle has a field for them")
     for digest, text in contents.items():
         actual = salt_digest(text_digest(text), bundle.salts.get(digest, ""))
         require_same_digest(actual, digest, "a slot value", "its digest")
     if not contents.keys() <= named:
-        raise ValueError("the bundle has values that its slots do not name")
+        raise ValueError("the bundle has values that its slots do not use")
     if missing := len(named - contents.keys()):
-        raise MissingEvidence(f"{missing} of {len(named)} slot values were erased; their digests remain")
-    return f"the {len(named)} slot values are those that the slots name"
+        raise MissingEvidence(f"{missing} of {len(named)} slot values were erased; their digests are kept")
+    return f"the {len(named)} slot values match the slots"
 
 
 def check_ledger_seal(bundle: EvidenceBundle) -> str:
@@ -205,11 +205,11 @@ def check_ledger_row(bundle: EvidenceBundle) -> str:
     row, version = bundle.ledger[0], bundle.version
     named = (row.workspace, row.agent, row.channel, row.number)
     if named != (version.workspace, version.agent, version.channel, version.number):
-        raise ValueError("the ledger row speaks of another version")
+        raise ValueError("the ledger row refers to a different version")
     require_same_digest(bundle.served, row.served, "the served digest", "the ledger row's")
     if bundle.content["text"] is not None and len(bundle.text.encode()) != row.size:
-        raise ValueError("the text is not as long as the ledger row says")
-    return f"{row.name} says that {version.name} was handed out with this digest"
+        raise ValueError("the length of the text does not match the ledger row")
+    return f"{row.name} states that {version.name} was served with this digest"
 
 
 def check_seal_in_block(bundle: EvidenceBundle) -> str:
@@ -218,7 +218,7 @@ def check_seal_in_block(bundle: EvidenceBundle) -> str:
     if row.workspace != block.workspace or (row.id, seal) not in pairs:
         raise ValueError(f"{row.name} with its seal is not among the rows of {block.name}")
     if (ids[0], ids[-1], len(ids)) != (block.first_id, block.last_id, block.count) or ids != sorted(set(ids)):
-        raise ValueError(f"the rows given for {block.name} are not in the order and number that it states")
+        raise ValueError(f"the rows of {block.name} do not have the order and number that it states")
     require_same_digest(
         ledger_rows_digest(pairs), block.rows, "the ids and seals", f"the digest in {block.name}"
     )
@@ -255,7 +255,7 @@ def get_chain_head(bundle: EvidenceBundle, heads: Iterable[ChainHead]) -> ChainH
     for head in heads:
         if (head.agent, head.channel) == (version.agent, version.channel):
             return head
-    raise ValueError(f"the checkpoint knows nothing of agent {version.agent} on that channel")
+    raise ValueError(f"the checkpoint has no entry for agent {version.agent} on that channel")
 
 
 def check_evidence_heads(bundle: EvidenceBundle) -> str:
@@ -264,21 +264,21 @@ def check_evidence_heads(bundle: EvidenceBundle) -> str:
     The list of heads itself is not signed.
     """
     if not bundle.checkpoint.matches_heads(bundle.heads):
-        raise ValueError("the heads in the bundle are not those that the checkpoint sums up")
-    return f"the checkpoint sums up these {len(bundle.heads.versions)} chains"
+        raise ValueError("the heads in the bundle do not match the checkpoint")
+    return f"the checkpoint covers these {len(bundle.heads.versions)} chains"
 
 
 def check_label_pointer(bundle: EvidenceBundle) -> str:
-    """Check that the label pointed at the version at the requested time."""
+    """Check that the label pointed to the version at the requested time."""
     label, at, moves = bundle.pointer
     start, ends = get_move_times(bundle) if moves else get_build_times(bundle)
     if start > at or any(end <= at for end in ends):
-        raise ValueError(f"“{label}” did not point at this version in that moment")
+        raise ValueError(f"“{label}” did not point to this version at that time")
     if bundle.checkpoint.at < at:
         raise MissingEvidence(
-            "the checkpoint was signed before that moment: the label may have moved in between"
+            "the checkpoint was signed before that time: the label may have moved in between"
         )
-    return f"“{label}” pointed at {bundle.version.name} at {bundle.content['pointer']['at']}"
+    return f"“{label}” pointed to {bundle.version.name} at {bundle.content['pointer']['at']}"
 
 
 def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
@@ -291,7 +291,7 @@ def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
         version.number,
         label,
     ) or label == LATEST_LABEL:
-        raise ValueError(f"{move.name} does not put “{label}” on this version")
+        raise ValueError(f"{move.name} does not move “{label}” to this version")
     return move.at, [row.at for row, _, _ in moves[1:] if row.label == label]
 
 
@@ -306,7 +306,7 @@ def get_build_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
 def check_evidence_signature(bundle: EvidenceBundle) -> str:
     signed, key = bundle.signed
     if not verify_signature(signed, key):
-        raise ValueError("the signature was not made over this checkpoint with the key in the bundle")
+        raise ValueError("the signature of the checkpoint is not valid for the key in the bundle")
     return (
         f"the key {get_key_id(key)} in the bundle signed the checkpoint of {bundle.checkpoint.body()['at']}"
     )
@@ -321,8 +321,8 @@ def check_expected_key(bundle: EvidenceBundle, expected: str | None) -> str:
         key == load_public_key(expected) if expected.startswith("-----") else get_key_id(key) == expected
     )
     if not is_same:
-        raise ValueError(f"the key {get_key_id(key)} in the bundle is not the expected one")
-    return f"the key {get_key_id(key)} is the expected one"
+        raise ValueError(f"the key {get_key_id(key)} in the bundle is not the expected key")
+    return f"the key {get_key_id(key)} is the expected key"
 
 
 def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
@@ -331,17 +331,17 @@ def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
     If the call changed the inputs of the version, the text is built from the stored inputs instead.
     """
     if fill is None:
-        raise MissingEvidence("nothing here can fill slots: the text was not built again")
+        raise MissingEvidence("the text was not rebuilt, because slots cannot be filled here")
     check_not_erased(bundle.segments)
     try:
         rebuilt = fill(bundle)
     except (MissingEvidence, ValueError):
         raise
     except Exception as error:  # untrusted segments can make any renderer fail
-        raise ValueError(f"the text cannot be built again: {type(error).__name__}") from error
+        raise ValueError(f"the text cannot be rebuilt: {type(error).__name__}") from error
     if rebuilt != bundle.text:
-        raise ValueError("the segments, filled with the slot values, give another text")
-    return "the segments, filled with the slot values, give the text again"
+        raise ValueError("the segments with the slot values give a different text")
+    return "the segments with the slot values give the same text"
 
 
 def has_digest(text: str, digest: object, salts: Mapping[str, str]) -> bool:
@@ -359,7 +359,7 @@ def check_not_erased(segments: Sequence[EvidenceSegment]) -> None:
     erased = sum(segment.is_erased for segment in segments)
     if erased:
         raise MissingEvidence(
-            f"the words of {erased} of {len(segments)} segments were erased; their digests remain"
+            f"the text of {erased} of {len(segments)} segments was erased; the digests are kept"
         )
 
 
@@ -380,6 +380,6 @@ def check_links_reach(
     if first:
         raise ValueError(str(first))
     if {row.chain for row in rows} != {rows[0].chain} or rows[0].chain[0] != bundle.checkpoint.workspace:
-        raise ValueError("the rows that lead to the checkpoint are not of one chain of its workspace")
+        raise ValueError("the rows up to the checkpoint do not form one chain of its workspace")
     if (rows[-1].place, links[-1][1]) != (place, head_hash):
-        raise ValueError(f"the rows end in {rows[-1].name}, and the checkpoint names {place} with its hash")
+        raise ValueError(f"the rows end with {rows[-1].name}, but the checkpoint names {place} with its hash")

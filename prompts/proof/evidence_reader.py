@@ -100,7 +100,7 @@ class EvidenceBlock(NamedTuple):
 
 
 class LabelPointer(NamedTuple):
-    """Evidence that a label pointed at the version at the time `at`.
+    """Evidence that a label pointed to the version at the time `at`.
 
     `moves` begins with the move that set the label to the version and ends with the newest move that the
     checkpoint names. The label `latest` has no moves, because it always points at the newest version.
@@ -125,10 +125,10 @@ class EvidenceBundle:
         """The bundle as a JSON object, after a check of its format, format version and keys."""
         fields = read_object(self.data, "the bundle")
         if fields.get("format") != EVIDENCE_FORMAT:
-            raise ValueError(f"the bundle does not say that it is a {EVIDENCE_FORMAT}")
+            raise ValueError(f"the format of the bundle is not {EVIDENCE_FORMAT}")
         version = read_number(fields.get("version"), "the bundle's version")
         if version not in ABSENT_KEYS:
-            raise ValueError(f"the bundle is of another version than {EVIDENCE_FORMAT_VERSION}")
+            raise ValueError(f"the version of the bundle is not {EVIDENCE_FORMAT_VERSION}")
         check_exact_keys(fields, set(BUNDLE_KEYS) - ABSENT_KEYS[version], "the bundle")
         return fields
 
@@ -140,7 +140,7 @@ class EvidenceBundle:
 
     @cached_property
     def text(self) -> str:
-        return read_text(self.require_part("text", "the served words are not in the bundle"), "text")
+        return read_text(self.require_part("text", "the served text is not in the bundle"), "text")
 
     @cached_property
     def served(self) -> str:
@@ -171,7 +171,7 @@ class EvidenceBundle:
             return join_call_values({**self.slots, CONTENTS_KEY: self.slot_digests}, self.slot_contents)
         except MissingCallValue as error:
             raise MissingEvidence(
-                f"the value of {error.args[0]} is not in the bundle; its digest remains"
+                f"the value of {error.args[0]} is not in the bundle; its digest is kept"
             ) from None
 
     @cached_property
@@ -243,9 +243,7 @@ class EvidenceBundle:
 
     @cached_property
     def pointer(self) -> LabelPointer:
-        fields = read_object(
-            self.require_part("pointer", "no label and moment belong to this bundle"), "pointer"
-        )
+        fields = read_object(self.require_part("pointer", "the bundle has no label and time"), "pointer")
         check_exact_keys(fields, {"label", "at", "moves"}, "pointer")
         label, at = (
             read_text(fields["label"], "pointer.label"),
@@ -257,13 +255,13 @@ class EvidenceBundle:
 
     @cached_property
     def ledger(self) -> tuple[LedgerRow, str]:
-        fields = read_object(self.require_part("ledger", "no ledger row belongs to this bundle"), "ledger")
+        fields = read_object(self.require_part("ledger", "the bundle has no ledger row"), "ledger")
         check_exact_keys(fields, {"row", "seal"}, "ledger")
         return read_record(LedgerRow, fields["row"], "ledger.row"), read_text(fields["seal"], "ledger.seal")
 
     @cached_property
     def block(self) -> EvidenceBlock:
-        part = self.require_part("block", "no ledger block belongs to this bundle")
+        part = self.require_part("block", "the bundle has no ledger block")
         if part == NOT_YET_SEALED:
             raise MissingEvidence(
                 "the ledger row is not yet sealed in a block, so no checkpoint covers this fetch: the first "
@@ -282,7 +280,7 @@ class EvidenceBundle:
         checkpoint = {name: fields[name] for name in ("body", "signature", "key", "heads")}
         key = load_public_key(read_text(fields["public_key"], "checkpoint.public_key"))
         if dump_public_key(key) != fields["public_key"]:
-            raise ValueError("checkpoint.public_key is not spelled as PEM should be")
+            raise ValueError("checkpoint.public_key is not valid PEM")
         return read_record(SignedCheckpoint, checkpoint, "checkpoint"), key
 
     @cached_property

@@ -29,7 +29,7 @@ def check_exact_keys(fields: Mapping[str, Any], known: set[str], where: str) -> 
     for name in sorted(known - fields.keys()):
         raise MalformedData(f"{where} lacks {name}")
     for name in sorted(map(ascii, fields.keys() - known)):
-        raise MalformedData(f"{where} has a key that does not belong there: {name[:80]}")
+        raise MalformedData(f"{where} has an unexpected key: {name[:80]}")
 
 
 def read_object(data: object, where: str) -> Mapping[str, Any]:
@@ -50,7 +50,7 @@ def read_text(data: object, where: str) -> str:
     try:
         data.encode()
     except UnicodeEncodeError:
-        raise MalformedData(f"{where} holds half of a character pair") from None
+        raise MalformedData(f"{where} contains a lone surrogate") from None
     return data
 
 

@@ -26,7 +26,7 @@ def get_settled_at(at: datetime) -> datetime:
     try:
         return at + SETTLE_DELAY
     except OverflowError:
-        raise ValueError("A ledger row cannot be from the end of the year 9999.") from None
+        raise ValueError("A ledger row cannot have a time at the end of the year 9999.") from None
 
 
 class LedgerTimes:
@@ -118,7 +118,7 @@ class LedgerRowQueue:
 
 
 def build_outside_fault(row: LedgerRow, block: LedgerBlockRow) -> Fault:
-    return Fault(row.table, row.name, f"it stands in no block, though {block.name} comes after it")
+    return Fault(row.table, row.name, f"it is in no block, although {block.name} comes after it")
 
 
 def find_seal_fault(row: LedgerRow, seal: str) -> Fault | None:
@@ -133,9 +133,9 @@ def find_block_fault(block: LedgerBlockRow, row_digest: ListDigest, *, is_kept: 
     if not (is_kept or row_digest.count):
         return None
     if row_digest.count != block.count:
-        reason = f"it was closed over {block.count} rows, and {row_digest.count} are there"
+        reason = f"it was closed with {block.count} rows, but has {row_digest.count}"
         return Fault(block.table, block.name, reason)
     if row_digest.hexdigest() != block.rows:
         span = f"{block.first_id} to {block.last_id}"
-        return Fault(block.table, block.name, f"its rows, {span}, are not those it was closed over")
+        return Fault(block.table, block.name, f"its rows, {span}, do not match its digest")
     return None

@@ -22,7 +22,7 @@ class StatementSignature:
         """Return the public key. Raise ValueError if it is unusable or has another id."""
         key = load_public_key(self.public_key)
         if get_key_id(key) != self.key:
-            raise ValueError("the key has another id")
+            raise ValueError("the key has a different ID")
         return key
 
 

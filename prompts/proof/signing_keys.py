@@ -38,7 +38,7 @@ def load_private_key(pem: bytes) -> PrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise UnusableKey("This is not the PEM of a private key without a password.") from error
+        raise UnusableKey("This is not an unencrypted private key in PEM format.") from error
     if not isinstance(key, PrivateKey):
         raise UnusableKey("This private key is not an Ed25519 key.")
     return key
@@ -53,7 +53,7 @@ def load_public_key(pem: str) -> PublicKey:
     try:
         key = load_pem_public_key(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise UnusableKey("This is not the PEM of a public key.") from error
+        raise UnusableKey("This is not a public key in PEM format.") from error
     if not isinstance(key, PublicKey):
         raise UnusableKey("This public key is not an Ed25519 key.")
     return key
@@ -74,7 +74,7 @@ def parse_trusted_keys(text: str) -> dict[str, PublicKey | None]:
     keys: dict[str, PublicKey | None] = {}
     for key_id in PUBLIC_KEY_PATTERN.sub(" ", text).replace(",", " ").split():
         if not KEY_ID_PATTERN.fullmatch(key_id):
-            raise UnusableKey("A trusted key is a key id (16 hex digits) or a public key in PEM.")
+            raise UnusableKey("A trusted key is a key ID (16 hex digits) or a public key in PEM format.")
         keys[key_id] = None
     for pem in PUBLIC_KEY_PATTERN.findall(text):
         key = load_public_key(pem)

@@ -22,12 +22,12 @@ from prompts.versions.text_rows import OriginSpan, list_origin_spans, merge_orig
 SPAN_SCHEMA: Schema = object_schema(
     {
         "start": integer_schema(description="The first character, counted from 0."),
-        "end": integer_schema(description="Behind the last character."),
+        "end": integer_schema(description="Position after the last character."),
         "first_line": integer_schema(1),
         "last_line": integer_schema(1),
         "section": TEXT_SCHEMA,
-        "slot": {"type": "string", "description": "What a call may fill here; else empty."},
-        "kind": {"type": "string", "description": "The kind of record; `layout` for words of our own."},
+        "slot": {"type": "string", "description": "What a call can fill in here. Empty otherwise."},
+        "kind": {"type": "string", "description": "The kind of record, or `layout` for text of the layout."},
         "id": nullable_schema(TEXT_SCHEMA),
         "revision": nullable_schema(integer_schema(1)),
         "author": TEXT_SCHEMA,

@@ -29,7 +29,8 @@ USAGE_SCHEMA = object_schema(
         "is_current": boolean_schema(
             description="Whether the latest version, or a version with a label, contains it."
         ),
-        "labels": TEXTS_SCHEMA | {"description": "Labels whose version contains it; `latest` is the newest."},
+        "labels": TEXTS_SCHEMA
+        | {"description": ("Labels whose version contains it. `latest` is the newest version.")},
         "past_labels": TEXTS_SCHEMA | {"description": "Labels that once pointed to a version with it."},
         "versions": {
             "type": "array",

@@ -17,7 +17,7 @@ PAGE_SIZE = 25
 def usage_detail(request: WorkspaceRequest, kind: str, key: int) -> HttpResponse:
     record = find_record(request.workspace, kind, check_url_number(key))
     if record is None:
-        raise Http404("No such record.")
+        raise Http404("Record not found.")
     rows = list_prompts_with_record(request.workspace, kind, key)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     origin = Origin(kind, str(key))

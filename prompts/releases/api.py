@@ -77,7 +77,7 @@ RELEASE_FIELDS: dict[str, Schema] = {
     "label": TEXT_SCHEMA,
     "message": TEXT_SCHEMA,
     "status": enum_schema(ReleaseStatus.values, title="ReleaseStatus"),
-    "prompts": integer_schema(description="How many it moves."),
+    "prompts": integer_schema(description="Number of prompts that it moves."),
     "requested_by": TEXT_SCHEMA,
     "requested_at": datetime_schema(),
     "decided_by": TEXT_SCHEMA,
@@ -93,7 +93,7 @@ RELEASE_ITEM_SCHEMA = object_schema(
         **VERSION_REF_SCHEMA["properties"],
         "before": nullable_schema(VERSION_REF_SCHEMA),
         "token_delta": nullable_schema({"type": "integer"}),
-        "is_outdated": boolean_schema(description="Something was built since: the release will be voided."),
+        "is_outdated": boolean_schema(description="A prompt has changed since: the release will be voided."),
     },
     title="ReleaseItem",
 )
@@ -116,7 +116,10 @@ REQUESTED_PROMPT_SCHEMA = object_schema(
         "agent": slug_schema(),
         "channel": slug_schema(),
         "digest": digest_schema(
-            description="What you have seen as latest; something newer is not released unseen."
+            description=(
+                "The latest versions that you have seen. If a prompt has a newer version, "
+                "the request is rejected."
+            )
         ),
     },
     required=["agent", "channel"],
@@ -129,7 +132,7 @@ NEW_REVIEWERS_SCHEMA = array_schema(
 )
 NEW_RELEASE_SCHEMA = object_schema(
     {
-        "message": line_schema(300, least=1, description="What changes for those whom these agents serve."),
+        "message": line_schema(300, least=1, description="What changes for the users of these agents."),
         "label": slug_schema(maxLength=40, default=PRODUCTION),
         "prompts": array_schema(REQUESTED_PROMPT_SCHEMA, most=1_000, minItems=1),
         "reviewers": NEW_REVIEWERS_SCHEMA,
@@ -146,7 +149,7 @@ CHANGES_SCHEMA = object_schema(
 REASON_SCHEMA = object_schema({"reason": line_schema(500, least=1)}, title="ReleaseReason")
 LIST_PARAMETERS: dict[str, Schema] = {
     "status": enum_schema(
-        ["open", *ReleaseStatus.values], description="Open ones wait for a decision.", title="ReleaseFilter"
+        ["open", *ReleaseStatus.values], description="Open releases need a decision.", title="ReleaseFilter"
     ),
     **PAGINATION_PARAMS,
 }
@@ -208,7 +211,7 @@ def get_requested_prompts(call: ApiRequest, items: Sequence[Mapping[str, str]]) 
     )
     prompts = {(row.agent.slug, row.channel.slug): row for row in rows}
     errors = [
-        FieldError("There is no such prompt here.", json_pointer(["prompts", index]))
+        FieldError("Prompt not found.", json_pointer(["prompts", index]))
         for index, item in enumerate(items)
         if (item["agent"], item["channel"]) not in prompts
     ]
@@ -253,7 +256,8 @@ def check_seen_digests(release: Release, items: Sequence[Mapping[str, str]]) -> 
     }
     errors = [
         FieldError(
-            "Something was built after you looked. Look again.", json_pointer(["prompts", index, "digest"])
+            "A prompt has a newer version than the one you sent. Read the prompts again.",
+            json_pointer(["prompts", index, "digest"]),
         )
         for index, wish in enumerate(items)
         if "digest" in wish

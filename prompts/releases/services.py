@@ -225,9 +225,8 @@ def check_not_author(release: Release, user: User) -> None:
         names = format_short_list([str(item.prompt) for item in authored])
         raise NotAllowed(
             _(
-                "Another member must approve this, because you changed %(names)s since "
-                "the labelled version. An admin can release it without approval, with a "
-                "reason."
+                "Another member must approve this, because you changed %(names)s since the current "
+                "version. An admin can release it without approval, with a reason."
             )
             % {"names": names}
         )

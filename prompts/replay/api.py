@@ -44,29 +44,30 @@ REPLAY_SCHEMA = object_schema(
         "served_digest": digest_schema(description="SHA-256 of the text below in UTF-8, computed now."),
         "salt": {
             "type": "string",
-            "description": "Of the recorded digest. Empty in rows of earlier releases, which have no salt.",
+            "description": (
+                "Salt of the recorded digest. Empty in rows of earlier releases, which have no salt."
+            ),
         },
         "recorded_digest": digest_schema(
-            description="As it was recorded then: SHA-256 of `dramatis:salted:v1`, the salt and "
-            "`served_digest`, each on a line of its own. If it does not match, there is no response."
+            description="The recorded digest: SHA-256 of `dramatis:salted:v1`, the salt and "
+            "`served_digest`, each on its own line. If it does not match, the text is "
+            "not returned."
         ),
         "text": TEXT_SCHEMA,
         "tools": nullable_schema(
             {
                 "type": "array",
                 "items": any_object_schema(),
-                "description": "The tool definitions that were sent beside the text; null if erased.",
+                "description": "The tool definitions that were sent with the text. Null if erased.",
             }
         ),
         "spans": {"type": "array", "items": SPAN_SCHEMA},
         "ledger_entry": nullable_schema(LEDGER_ROW_SCHEMA),
-        "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
+        "moved_at": nullable_schema(datetime_schema(description="When the label moved to this version.")),
     },
     title="Replay",
 )
-EVIDENCE_SCHEMA: Schema = any_object_schema(
-    description="A bundle that `dramatis` and docs tell how to check without us."
-)
+EVIDENCE_SCHEMA: Schema = any_object_schema(description="A bundle that can be verified without this server.")
 REPLAY_PROBLEMS = {410: "erased", 409: "refused"}
 REPLAY_PARAMETERS: dict[str, Schema] = {
     "agent": slug_schema(description="The slug of an agent."),
@@ -92,7 +93,7 @@ def time_evidence_endpoint(call: ApiRequest) -> ApiResponse:
 def get_requested_replay(call: ApiRequest) -> Replay:
     query = call.query
     if query["at"] > timezone.now():
-        error = FieldError("It must be in the past.", parameter="at")
+        error = FieldError("Must be in the past.", parameter="at")
         raise ProblemError(validation_problem([error]))
     check_label_scope(call, query["label"])
     prompt = get_visible_prompt(call, query["agent"], query["channel"])

@@ -122,12 +122,12 @@ def describe_erasures(erasures: Sequence[Erasure]) -> str:
         }
         for one in erasures
     )
-    return _("Text of this prompt was erased since and cannot be shown (%(list)s).") % {"list": descriptions}
+    return _("Text of this prompt has been erased and cannot be shown (%(list)s).") % {"list": descriptions}
 
 
 def describe_mismatch(replay: Replay) -> str:
-    why = replay.problem or _("their digest is %(digest)s") % {"digest": replay.salted_digest}
-    return _("These are NOT the bytes that were recorded with the digest %(digest)s: %(why)s.") % {
+    why = replay.problem or _("its digest is %(digest)s") % {"digest": replay.salted_digest}
+    return _("The text does not match the recorded digest %(digest)s: %(why)s.") % {
         "digest": replay.recorded_digest,
         "why": why,
     }
@@ -257,7 +257,7 @@ def describe_first_version(prompt: AgentPrompt) -> str:
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, number=1)
     first = rows.values_list("created_at", flat=True).first()
     if first is None:
-        return _("none was ever built")
+        return _("no version was ever built")
     return _("the first version was built on %(moment)s UTC") % {"moment": f"{first:%Y-%m-%d %H:%M:%S}"}
 
 

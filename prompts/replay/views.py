@@ -299,7 +299,7 @@ def get_time_replay(request: WorkspaceRequest, prompt: int, label: str, at: str)
     try:
         timestamp = datetime.fromisoformat(at)
     except ValueError:
-        raise Http404("No such moment.") from None
+        raise Http404("Invalid time.") from None
     return replay_prompt(row, timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC), label)
 
 
@@ -331,7 +331,7 @@ def download_time_tools(request: WorkspaceRequest, prompt: int, label: str, at: 
 
 
 def build_tools_response(request: WorkspaceRequest, load_replay: Any) -> HttpResponse:
-    """Return the tool definitions that were sent beside the text as a JSON download; 410 if erased."""
+    """Return the tool definitions that were sent with the text as a JSON download; 410 if erased."""
     try:
         replay = load_replay()
     except DomainError as error:

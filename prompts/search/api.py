@@ -40,12 +40,12 @@ RESULT_SCHEMA = object_schema(
             KIND_NAMES, description="The resource that the result belongs to.", title="SearchKind"
         ),
         "key": nullable_schema(
-            {"type": "string", "description": "What names the row in the addresses of its resource."}
+            {"type": "string", "description": "The identifier of the row in the URLs of its resource."}
         ),
         "title": {"type": "string"},
-        "hint": {"type": "string", "description": "More about it, such as the state of a memory."},
+        "hint": {"type": "string", "description": "Additional information, such as the status of a memory."},
         "is_archived": boolean_schema(),
-        "page": {"type": "string", "description": "The address of its page in the browser."},
+        "page": {"type": "string", "description": "The URL of its page in the browser."},
     },
     title="SearchResult",
 )
@@ -84,8 +84,8 @@ urlpatterns: list[URLPattern] = [
                 "q": line_schema(
                     MAX_QUERY_LENGTH,
                     least=1,
-                    description="Terms that must all occur. Versions are found by number (`mira v12`) and by "
-                    "the beginning of a digest.",
+                    description="Terms that must all occur. Find versions by number (`mira v12`) or "
+                    "by the first characters of a digest.",
                 )
             },
             required_params=("q",),
@@ -103,8 +103,9 @@ urlpatterns: list[URLPattern] = [
                 ],
                 "next_cursor": None,
             },
-            note="Records, files, versions, releases, members and, if the key may manage keys, keys. At most "
-            f"{MAX_PER_KIND} of each kind and {MAX_RESULTS} in all, best matches of each kind first.",
+            note="Records, files, versions, releases, members and, if the key can manage keys, keys. "
+            f"At most {MAX_PER_KIND} of each kind and {MAX_RESULTS} in all, best matches of each "
+            "kind first.",
             tag="search",
         ),
     ),

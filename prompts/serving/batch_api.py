@@ -30,9 +30,11 @@ BATCH_ITEM_SCHEMA = api_schema.object_schema(
         "agent": api_schema.slug_schema(),
         "channel": api_schema.slug_schema(),
         "label": api_schema.slug_schema(maxLength=40),
-        "at": api_schema.datetime_schema(description="What the label pointed at then."),
+        "at": api_schema.datetime_schema(
+            description=("Return the version that the label pointed to at this time.")
+        ),
         "known_digest": api_schema.digest_schema(
-            description="Of the version the caller has: if it is the same, 304."
+            description="Digest of your copy. If it is current, the result is 304."
         ),
     },
     ("agent", "channel"),

@@ -76,8 +76,8 @@ def build_size_error(values: SlotData, size: int) -> InvalidInput:
     largest = max(sizes, key=lambda name: sizes[name])
     return InvalidInput.on(
         REQUEST_NAMES.get(largest, largest),
-        f"The data of a call may have {MAX_CALL_SIZE:,} bytes as JSON in all. This call has {size:,} and "
-        f"this field {sizes[largest]:,}.",
+        f"The data of a call can have at most {MAX_CALL_SIZE:,} bytes of JSON. This call has "
+        f"{size:,}, and this field {sizes[largest]:,}.",
     )
 
 

@@ -26,7 +26,7 @@ class OutOfScope(PromptRefused):
     """The key is valid, but its scopes do not cover the request."""
 
     code = "out_of_scope"
-    default_message = "This key may not be used for that."
+    default_message = "This key is not allowed to do that."
 
     def __init__(self, message: str = "", verb: str = "") -> None:
         super().__init__(message)
@@ -41,11 +41,11 @@ class PromptNotFound(PromptRefused):
     """
 
     code = "not_found"
-    default_message = "There is no such prompt."
+    default_message = "Prompt not found."
 
 
 class LabelNotFound(PromptNotFound):
-    """The prompt has no such label."""
+    """The prompt does not have this label."""
 
     code = "unknown_label"
 
@@ -54,14 +54,14 @@ class NoVersion(PromptRefused):
     """The prompt exists, but its label points to no version yet, or pointed to none at the requested time."""
 
     code = "no_version"
-    default_message = "There is no version to serve yet."
+    default_message = "This label does not point to a version yet."
 
 
 class VersionErased(PromptRefused):
     """The version contains text that has been erased."""
 
     code = "erased"
-    default_message = "This version held words that have been erased. It is not handed out any more."
+    default_message = "This version contained text that has been erased. It can no longer be served."
 
 
 class InputsNotStored(PromptRefused):
@@ -69,8 +69,8 @@ class InputsNotStored(PromptRefused):
 
     code = "inputs_not_stored"
     default_message = (
-        "This version was built before versions stored their inputs, so data, mission, limits, tools and "
-        "directories cannot be given with the call. Release a newer version of the prompt."
+        "This version was built before versions stored their inputs, so data, mission, limits, tools "
+        "and directories cannot be sent with the call. Release a newer version of the prompt."
     )
 
 
@@ -80,4 +80,4 @@ class ServingUnavailable(DomainError):
     code = "unavailable"
 
     def __init__(self) -> None:
-        super().__init__("Prompts cannot be handed out right now. Try again in a moment.")
+        super().__init__("Prompts cannot be served right now. Try again shortly.")

@@ -62,13 +62,13 @@ BODY_RENDERERS = {
     "text/plain": ("text/plain; charset=utf-8", render_text_body),
 }
 GET_ONLY_PROBLEM = Problem(
-    405, "method_not_allowed", "This address does not take that method.", headers={"Allow": "GET, HEAD"}
+    405, "method_not_allowed", "This URL does not support that method.", headers={"Allow": "GET, HEAD"}
 )
 JSON_ONLY_PROBLEM = Problem(
-    406, "not_acceptable", "This address returns application/json. The text alone is at …/prompt.md."
+    406, "not_acceptable", "This URL returns application/json. For the text only, use …/prompt.md."
 )
 TEXT_ONLY_PROBLEM = Problem(
-    406, "not_acceptable", "This address returns text/markdown or text/plain. JSON is at …/prompt."
+    406, "not_acceptable", "This URL returns text/markdown or text/plain. For JSON, use …/prompt."
 )
 Headers = list[tuple[str, str]]
 AnyResponse = TypeVar("AnyResponse", bound=HttpResponseBase)
@@ -314,14 +314,16 @@ FETCH_OPTIONS: dict[str, Any] = {
     "budget": "fetch",
     "query": {
         "label": slug_schema(maxLength=40, default=PRODUCTION),
-        "at": datetime_schema(description="What the label pointed at then."),
+        "at": datetime_schema(description="Return the version that the label pointed to at this time."),
         "version": integer_schema(
             1,
             MAX_VERSION,
-            description="The number of a version that the label points or pointed to; not with `at`.",
+            description=(
+                "The number of a version that the label points or has pointed to. Not allowed with `at`."
+            ),
         ),
     },
-    "extra_responses": [(304, {"description": "You have this version already."})],
+    "extra_responses": [(304, {"description": "Your copy is current."})],
     "refusals": {410: "erased"},
     "tag": "prompts",
 }

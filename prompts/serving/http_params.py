@@ -16,7 +16,7 @@ from prompts.serving import PromptRequest
 ALLOWED_PARAMETERS = ("label", "at", "version")
 MAX_VERSION = 2**31 - 1
 MAX_PARAMETERS = 20
-TIMESTAMP_HINT = "Name a moment with its offset from UTC, such as 2026-03-07T14:55:05Z."
+TIMESTAMP_HINT = "Must be a time with a UTC offset, for example 2026-03-07T14:55:05Z."
 # URL decoding turns an unescaped plus sign of a UTC offset into a space: `12:00:00 02:00`.
 UNESCAPED_PLUS = re.compile(r" (\d\d:?\d\d)$")
 # W3C Trace Context: version, trace id, parent id and flags.
@@ -41,17 +41,17 @@ def parse_query_values(query: str) -> dict[str, str]:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
     except ValueError:
         raise ProblemError(
-            Problem(400, "bad_request", f"An address has at most {MAX_PARAMETERS} parameters.")
+            Problem(400, "bad_request", f"A URL can have at most {MAX_PARAMETERS} parameters.")
         ) from None
     parameters = dict(pairs)
     names = [name for name, _ in pairs]
     errors = [
-        build_parameter_error("There is no such parameter.", name)
+        build_parameter_error("Unknown parameter.", name)
         for name in parameters
         if name not in ALLOWED_PARAMETERS
     ]
     errors += [
-        build_parameter_error("This stands here more than once.", name)
+        build_parameter_error("Send this parameter only once.", name)
         for name in parameters
         if names.count(name) > 1
     ]
@@ -63,11 +63,11 @@ def parse_query_values(query: str) -> dict[str, str]:
 def parse_version_parameter(parameters: Mapping[str, str]) -> int:
     text = parameters["version"]
     if "at" in parameters:
-        message = "Give `at` or `version`, but not both."
+        message = "Send `at` or `version`, not both."
     elif text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= MAX_VERSION:
         return int(text)
     else:
-        message = "Give the number of a version, such as 3."
+        message = "Must be a version number, for example 3."
     raise ProblemError(validation_problem([build_parameter_error(message, "version")]))
 
 

@@ -243,4 +243,4 @@ def get_pointer_kind(prompt_request: PromptRequest) -> str:
 def check_outside_transaction(blocks: Sequence[object]) -> None:
     # The transaction that Django's TestCase opens around each test is allowed, as for durable atomic blocks.
     if blocks and not getattr(blocks[-1], "_from_testcase", False):
-        raise InsideTransaction("A prompt is handed out outside of any transaction.")
+        raise InsideTransaction("Prompts must be served outside of a transaction.")

@@ -45,7 +45,7 @@ class PendingRow:
         self.call_sql, self.workspace_id = call_sql, workspace_id
         self.ledger_id: int | None = None
         # Replaced when the row is written. If an unexpected error interrupts the batch, it stays.
-        self.failure = "the statement was not carried out"
+        self.failure = "the statement was not executed"
         # True if its request was answered already, because the row waited too long.
         self.is_withdrawn = False
         # The waiting thread acquires this lock again. The writer releases it when the row is finished.
@@ -111,7 +111,7 @@ class LedgerWriter:
             # The row may be part of a running INSERT, and may still be written. A ledger row whose prompt was
             # not served does no harm.
             row.is_withdrawn = True
-            raise LedgerWriteError("the line to the ledger is busy")
+            raise LedgerWriteError("the ledger connection is busy")
 
     def _start_thread(self) -> None:
         with self._thread_lock:

@@ -27,7 +27,7 @@ from prompts.serving.resolve import authenticate_key, check_key_format
 RECENT_KEY_SECONDS, MAX_RECENT_KEYS = 60.0, 10_000
 NO_STORE_HEADER = ("Cache-Control", "private, no-store")
 POST_ONLY_PROBLEM = Problem(
-    405, "method_not_allowed", "This address does not take that method.", headers={"Allow": "POST"}
+    405, "method_not_allowed", "This URL does not support that method.", headers={"Allow": "POST"}
 )
 PostHandler = Callable[..., RawResponse]
 
@@ -92,13 +92,13 @@ def authenticate_post(request: HttpRequest, **url_arguments: str) -> KeyClient:
     mark_body_authenticated(request)
     if query:
         raise ProblemError(
-            Problem(422, "invalid", "This address takes no parameters.", list_parameter_errors(request))
+            Problem(422, "invalid", "This URL does not accept parameters.", list_parameter_errors(request))
         )
     return client
 
 
 def list_parameter_errors(request: HttpRequest) -> list[FieldError]:
-    return [FieldError("There is no such parameter.", parameter=name[:80]) for name in request.GET]
+    return [FieldError("Unknown parameter.", parameter=name[:80]) for name in request.GET]
 
 
 def add_body_pointers(error: Exception) -> Exception:

@@ -53,12 +53,12 @@ LIMIT_SCHEMA = api_schema.integer_schema(1, 10_000_000)
 # The fields that change the inputs of the prompt for one call. They take precedence over stored values.
 CALL_INPUT_SCHEMAS: dict[str, Any] = {
     "data": api_schema.any_object_schema(
-        description="The values that a program can read (ptc). They replace the stored sample data."
+        description="Values that a program can read (ptc). They replace the stored sample data."
     ),
     "signature": api_schema.prose_schema(4_000, description="The types of the data, and the result type."),
     "hidden": api_schema.array_schema(
         api_schema.line_schema(200, least=1),
-        description="Fields of the data that the prompt shows as [Hidden], besides those that begin with _.",
+        description="Data fields that the prompt shows as [Hidden], in addition to those that start with _.",
     ),
     "mission": api_schema.prose_schema(MAX_TEXT_LENGTH, description="The task, with {{placeholders}}."),
     "limits": api_schema.object_schema(
@@ -72,24 +72,26 @@ CALL_INPUT_SCHEMAS: dict[str, Any] = {
             "omit_reference": api_schema.boolean_schema(),
         },
         (),
-        description="Characters for the whole, for sections and for files; items and characters of samples.",
+        description=(
+            "Limits in characters for the prompt, sections and files; items and characters of samples."
+        ),
         title="CallLimits",
     ),
     "working_directory": api_schema.line_schema(1_000),
     "entry": api_schema.enum_schema(("full", "simple", "minimal"), title="PromptEntry"),
     "native_tools": api_schema.boolean_schema(
-        description="Whether the provider takes tool definitions; if not, the text describes the tools."
+        description="Whether the provider accepts tool definitions. If not, the text describes the tools."
     ),
 }
 RENDER_REQUEST_SCHEMA = api_schema.object_schema(
     {
         "label": api_schema.slug_schema(maxLength=40),
         "now": api_schema.datetime_schema(
-            description="The time where the call runs; without it, the server's."
+            description="The local time of the call. Default: the time of the server."
         ),
         "timezone": api_schema.line_schema(64),
         "host": api_schema.any_object_schema(
-            description="Where the call runs; keys that no layout knows leave no trace."
+            description="The environment of the call. Keys that no layout uses are ignored."
         ),
         "sandbox": api_schema.any_object_schema(),
         "session": api_schema.object_schema(
@@ -98,9 +100,11 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             title="CallSession",
         ),
         "task": api_schema.integer_schema(
-            1, 2**31 - 1, description="The number of a task of the agent, or of nobody's."
+            1, 2**31 - 1, description="The number of a task of the agent, or of a task without an agent."
         ),
-        "is_background": api_schema.boolean_schema(description="Nobody reads the answer."),
+        "is_background": api_schema.boolean_schema(
+            description=("Whether nobody reads the response of the agent.")
+        ),
         "previous_error": api_schema.object_schema(
             {
                 "error": api_schema.line_schema(500, least=1),
@@ -115,10 +119,10 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             description="The tools of this call: names of the agent's tools, or definitions.",
         ),
         "append": api_schema.prose_schema(
-            MAX_TEXT_LENGTH, description="Words for this call alone, behind the prompt."
+            MAX_TEXT_LENGTH, description="Text for this call only, appended to the prompt."
         ),
         "replace": api_schema.prose_schema(
-            MAX_CALL_SIZE, description="Words for this call alone, in place of the prompt's base."
+            MAX_CALL_SIZE, description="Text for this call only, which replaces the base of the prompt."
         ),
         "messages": api_schema.array_schema(
             api_schema.object_schema(
@@ -165,7 +169,7 @@ def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: 
     if "task" in body:
         values["task"] = require_task_json(client, prompt_request, body["task"])
     if body.get("timezone") and find_timezone(body["timezone"]) is None:
-        raise InvalidInput.on("timezone", "Name a time zone of the IANA database, such as Europe/Paris.")
+        raise InvalidInput.on("timezone", "Must be an IANA time zone, for example Europe/Paris.")
     slots = parse_dataclass(Slots, values | convert_call_inputs(body))
     # A call without data is like a fetch: nothing of it is stored.
     return EMPTY_SLOTS if slots == EMPTY_SLOTS else slots
@@ -177,7 +181,7 @@ def convert_call_inputs(body: dict[str, Any]) -> dict[str, Any]:
     if "data" in body:
         values["data"] = json.dumps(body["data"], ensure_ascii=False, separators=(",", ":"))
         if len(values["data"]) > MAX_DATA_LENGTH:
-            raise InvalidInput.on("data", f"This is longer than {MAX_DATA_LENGTH:,} characters of JSON.")
+            raise InvalidInput.on("data", f"Must be at most {MAX_DATA_LENGTH:,} characters of JSON.")
     if "limits" in body:
         limits = dict(body["limits"])
         values["limits"] = limits | ({"parts": limits.pop("sections")} if "sections" in limits else {})
@@ -211,7 +215,7 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
     check_scopes(key["scopes"], prompt_request)
     task = find_task_json(key["workspace_id"], prompt_request.agent, number)
     if task is None:
-        raise ProblemError(validation_problem([FieldError("There is no such task.", "/task")]))
+        raise ProblemError(validation_problem([FieldError("Task not found.", "/task")]))
     return task
 
 

@@ -130,11 +130,11 @@ def check_scopes(scopes: Mapping[str, Any], prompt_request: PromptRequest) -> No
     missing = find_missing_scope(scopes, prompt_request.action, agent, channel, label)
     if missing == "verbs":
         verb = prompt_request.action
-        raise OutOfScope(f"This needs the verb “{verb}”, which this key does not have.", verb)
+        raise OutOfScope(f"This requires the verb “{verb}”, which this key does not have.", verb)
     if missing:
         name = {"agents": agent, "channels": channel, "labels": label}[missing]
         raise OutOfScope(
-            f"This key is limited to some {missing}; “{name[:MAX_SLUG_LENGTH]}” is not one of them."
+            f"This key is limited to specific {missing}. “{name[:MAX_SLUG_LENGTH]}” is not one of them."
         )
 
 
@@ -269,7 +269,7 @@ def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int
     """Return the id of the version that the label pointed to at the requested time."""
     at = prompt_request.at
     if at is None or at.tzinfo is None or at > timezone.now():
-        raise InvalidInput.on("at", "Name a moment that has passed, with its offset from UTC.")
+        raise InvalidInput.on("at", "Must be a time in the past, with a UTC offset.")
     # Convert to UTC, because databases do not support every UTC offset.
     at = at.astimezone(UTC)
     if prompt_request.label == LATEST:
@@ -283,7 +283,7 @@ def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int
         )
         version_id = moves.order_by("-at", "-sequence").values_list("version_id", flat=True).first()
     if version_id is None:
-        raise NoVersion("There was no version at that moment.")
+        raise NoVersion("There was no version at that time.")
     return version_id
 
 
@@ -297,10 +297,7 @@ MAX_NAMES = 20
 def describe_invalid_slug(prompt_request: PromptRequest) -> str:
     names = {"agent": prompt_request.agent, "channel": prompt_request.channel, "label": prompt_request.label}
     kind, name = next((kind, name) for kind, name in names.items() if not is_slug(name))
-    return (
-        f"There is no {kind} “{name[:MAX_SLUG_LENGTH]}”: names in addresses have lower-case letters, digits "
-        "and hyphens."
-    )
+    return f"No {kind} “{name[:MAX_SLUG_LENGTH]}”. Slugs consist of lowercase letters, digits and hyphens."
 
 
 def describe_missing_prompt(
@@ -309,7 +306,7 @@ def describe_missing_prompt(
     agent, channel = prompt_request.agent, prompt_request.channel
     agents = Agent.objects.in_workspace(workspace_id).filter(slug=agent, archived_at=None)
     if not agents.exists():
-        return f"There is no agent “{agent}”."
+        return f"No agent “{agent}”."
     rows = AgentChannel.objects.in_workspace(workspace_id).filter(
         agent__slug=agent, channel__archived_at=None
     )

@@ -71,9 +71,7 @@ def select_call_tools(
         return definitions, []
     known = {definition["name"]: definition for definition in definitions}
     requested = list(dict.fromkeys(names))
-    unknown = [
-        f"The call names the tool {name}, which has no definition." for name in requested if name not in known
-    ]
+    unknown = [f"The tool {name} of the call has no definition." for name in requested if name not in known]
     return [known[name] for name in requested if name in known], unknown
 
 

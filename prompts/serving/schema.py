@@ -19,7 +19,7 @@ from personas.api.schema import (
 from prompts.assembly.segments import VOLATILITY_LEVELS
 
 TEXT_SCHEMA = {"type": "string"}
-OFFSET_DESCRIPTION = "In characters of the text, that is in Unicode code points."
+OFFSET_DESCRIPTION = "Position in the text, in Unicode code points."
 SEGMENT_SCHEMA = object_schema(
     {
         "section": TEXT_SCHEMA,
@@ -31,8 +31,10 @@ SEGMENT_SCHEMA = object_schema(
             "maxItems": 2,
             "description": OFFSET_DESCRIPTION,
         },
-        "slot": nullable_schema({"type": "string", "description": "What a call may fill it with."}),
-        "is_cacheable": boolean_schema(description="Nothing up to its end changes with a session or a turn."),
+        "slot": nullable_schema({"type": "string", "description": "What a call can fill in."}),
+        "is_cacheable": boolean_schema(
+            description=("Whether the text up to its end is the same for all sessions and turns.")
+        ),
     },
     title="PromptSegment",
 )
@@ -45,19 +47,20 @@ BLOCK_SCHEMA = object_schema(
             title="Volatility",
         ),
         "is_cacheable": boolean_schema(
-            description="Nothing up to its end changes with a session or a turn. A provider's cache mark "
-            "pays at the end of such a block, most of all at the last one."
+            description="Whether the text up to its end is the same for all sessions and turns. Set "
+            "a provider's cache breakpoint at the end of such a block, preferably of the "
+            "last one."
         ),
     },
     title="PromptBlock",
 )
 BLOCKS_DESCRIPTION = (
-    "The text in pieces, for providers that take a prompt in blocks. Joined, they are the text."
+    "The text in blocks, for providers that accept a prompt in blocks. Joined, they are the text."
 )
 TOKENS_SCHEMA = object_schema(
     {
         "total": integer_schema(
-            description="Text and tool definitions of the version; what a call adds is not counted."
+            description="Text and tool definitions of the version, without what a call adds."
         ),
         "text": integer_schema(description="The sum of the sections, as a fetch without slots sends them."),
         "tools": integer_schema(description="All tool definitions of the version."),
@@ -77,7 +80,7 @@ MAX_ITEMS = 100_000
 SERVED_PROMPT_SCHEMA = object_schema(
     {
         "version": integer_schema(1, description="The number of the version."),
-        "digest": digest_schema(description="Of the version; the ETag names it."),
+        "digest": digest_schema(description="Digest of the version. The ETag contains it."),
         "layout": TEXT_SCHEMA,
         "created_at": datetime_schema(description="When the version was built."),
         "tokens": TOKENS_SCHEMA,
@@ -87,15 +90,15 @@ SERVED_PROMPT_SCHEMA = object_schema(
         "segments": array_schema(
             SEGMENT_SCHEMA,
             most=MAX_ITEMS,
-            description="They follow each other and cover the whole text.",
+            description="Consecutive ranges that cover the whole text.",
         ),
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
         "label": TEXT_SCHEMA,
-        "as_of": nullable_schema(datetime_schema(description="The moment that was asked for.")),
-        "slots": any_object_schema(description="The facts of the call as they were recorded."),
+        "as_of": nullable_schema(datetime_schema(description="The requested time.")),
+        "slots": any_object_schema(description="The values of the call, as recorded."),
         "tools": array_schema(
-            TOOL_SCHEMA, most=MAX_ITEMS, description="Definitions for the provider's interface."
+            TOOL_SCHEMA, most=MAX_ITEMS, description="Tool definitions for the provider's API."
         ),
         "warnings": array_schema(TEXT_SCHEMA, most=MAX_ITEMS),
         "messages": array_schema(MESSAGE_SCHEMA),

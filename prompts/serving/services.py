@@ -246,7 +246,7 @@ def _serve_with_retries(
         # The INSERT does not tell whether it refused the resolution or the time of the row.
         if not PROCESS_CLOCK.correct(timedelta(seconds=settings.DRAMATIS_MAX_CLOCK_SKEW)):
             cache.resolutions.discard(cache_key)
-    log.error("ledger_write_failed", reason="version, key or clock changed at each attempt")
+    log.error("ledger_write_failed", reason="the version, key or clock changed at each attempt")
     raise ServingUnavailable
 
 

@@ -48,7 +48,7 @@ def format_cuts(cut: Mapping[str, int]) -> list[str]:
 
 
 def format_lost(names: Any) -> tuple[str, ...]:
-    return tuple([f"The layout has no place for {name}." for name in names])
+    return tuple([f"The layout does not use {name}." for name in names])
 
 
 def combine_warnings(

@@ -41,7 +41,10 @@ from prompts.versions.serializers import TEXT_SCHEMA
 
 LINKED_MODELS: dict[str, type[Named]] = {"identity": Identity, "soul": Soul, "user_profile": UserProfile}
 SETTING_SCHEMAS: dict[str, Schema] = {
-    **{name: nullable_schema(slug_schema(description="By its slug.")) for name in LINKED_MODELS},
+    **{
+        name: nullable_schema(slug_schema(description="Slug of the agent or channel."))
+        for name in LINKED_MODELS
+    },
     "mission": prose_schema(20_000),
     "signature": prose_schema(
         4_000, description="Types of the data and of the result: (user_id :int) -> {count :int}."
@@ -53,7 +56,10 @@ SETTING_SCHEMAS: dict[str, Schema] = {
     ),
     "hidden": nullable_schema(
         array_schema(
-            line_schema(200, least=1), most=100, uniqueItems=True, description="Field names never shown."
+            line_schema(200, least=1),
+            most=100,
+            uniqueItems=True,
+            description=("Field names that are never shown."),
         )
     ),
     "entry": nullable_schema(enum_schema((value for value, _ in ENTRY_CHOICES), title="PromptEntry")),
@@ -69,7 +75,7 @@ SETTING_SCHEMAS: dict[str, Schema] = {
     "section_limits": nullable_schema(
         any_object_schema(
             additionalProperties=integer_schema(1, MAX_NUMBER),
-            description="The most characters of single sections, by their names.",
+            description="Maximum number of characters by section.",
         )
     ),
 }
@@ -84,7 +90,7 @@ LEVEL_SCHEMA = object_schema(
         "agent": nullable_schema(TEXT_SCHEMA),
         "channel": nullable_schema(TEXT_SCHEMA),
         **SETTING_SCHEMAS,
-        "revision": integer_schema(description="0 if nothing was ever set here."),
+        "revision": integer_schema(description="0 if nothing was ever set on this level."),
         "updated_at": nullable_schema(datetime_schema()),
         "etag": TEXT_SCHEMA,
     },
@@ -174,7 +180,7 @@ def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
         rows = model.objects.in_workspace(call.workspace).filter(slug=values[name], archived_at=None)
         values[name] = rows.first()
         if values[name] is None:
-            errors.append(FieldError("There is no such record here.", json_pointer([name])))
+            errors.append(FieldError("Record not found.", json_pointer([name])))
     if errors:
         raise ProblemError(validation_problem(errors))
     return values
@@ -229,7 +235,7 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             body=object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput"),
             read_only_fields=READ_ONLY_FIELDS,
             is_conditional=True,
-            note="What is not named is left to the level before.",
+            note="Omitted settings are inherited from the next level.",
             **common,
         ),
     )

@@ -80,18 +80,20 @@ class PromptSettingsForm(RecordForm):
         "sample_data": _(
             "A JSON object, stored as written. Its values fill placeholders and the data inventory."
         ),
-        "hidden": _("One field name per line. Their values are never shown, like names that begin with _."),
-        "entry": _("For the moltis layout: how much of it is built."),
+        "hidden": _(
+            "One field name per line. Their values are never shown, as with names that start with _."
+        ),
+        "entry": _("For the moltis layout: how much of the prompt is built."),
         "mode": _("For the ptc layout: one program, or many turns."),
         "total_characters": _("Longer prompts are cut, least important part first."),
         "token_budget": _("Nothing is cut. Larger prompts are marked as over budget."),
         "per_file": _("Longer context files are cut. Default: 20,000."),
-        "all_files": _("Further context files are cut. Default: 60,000."),
+        "all_files": _("Context files beyond this total are cut. Default: 60,000."),
         "list_sample": _("How many items of a list the data inventory shows. Default: 3."),
         "string_truncate": _("Longer texts are cut in the data inventory. Default: 500."),
     }
     fieldsets = (
-        (_("Persona"), _("For agents without one of their own."), PERSONA_FIELDS),
+        (_("Persona"), _("For agents that do not set their own."), PERSONA_FIELDS),
         (_("Format"), "", ("native_tools", "entry", "mode")),
         (_("Mission and data"), "", ("mission", "signature", "sample_data", "hidden")),
         (_("Size"), "", ("total_characters", "token_budget", "per_file", "all_files", "section_limits")),
@@ -102,13 +104,13 @@ class PromptSettingsForm(RecordForm):
     soul = RecordChoiceField(required=False, empty_label=INHERITED_LABEL)
     user_profile = RecordChoiceField(required=False, empty_label=INHERITED_LABEL)
     native_tools = forms.ChoiceField(
-        choices=NATIVE_TOOLS_CHOICES, required=False, label=_("Tools go to the provider as definitions")
+        choices=NATIVE_TOOLS_CHOICES, required=False, label=_("Send tools to the provider as definitions")
     )
     omit_reference = forms.ChoiceField(
         choices=OMIT_REFERENCE_CHOICES,
         required=False,
         label=_("Leave out the language reference"),
-        help_text=_("For the ptc layout and models that know the language."),
+        help_text=_("For the ptc layout, if the model already knows the language."),
     )
     section_limits = SectionLimitsField(
         required=False,

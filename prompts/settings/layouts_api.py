@@ -23,8 +23,11 @@ LAYOUT_SCHEMA = object_schema(
             "items": object_schema(
                 {
                     "name": {"type": "string"},
-                    "volatility": {"type": "string", "description": "What changes the section."},
-                    "slot": {"type": "string", "description": "What a call may fill here; else empty."},
+                    "volatility": {"type": "string", "description": "How often the section changes."},
+                    "slot": {
+                        "type": "string",
+                        "description": ("What a call can fill in here. Empty otherwise."),
+                    },
                     "is_cuttable": boolean_schema(description="Whether it is shortened to fit the budget."),
                 },
                 title="LayoutSection",
@@ -32,7 +35,7 @@ LAYOUT_SCHEMA = object_schema(
             "description": "In the order of the prompt.",
         },
         "slots": TEXTS_SCHEMA | {"description": "What a call of `prompt:render` can fill."},
-        "inputs": TEXTS_SCHEMA | {"description": "The records and settings that have a place in it."},
+        "inputs": TEXTS_SCHEMA | {"description": "The records and settings that it uses."},
     },
     title="LayoutDetail",
 )

@@ -135,7 +135,7 @@ class PromptSettings(Record):
             yield "total_characters", gettext("A prompt needs at least 500 characters.")
         for name in LIMIT_FIELDS:
             if getattr(self, name) == 0:
-                yield name, gettext("This must be at least 1.")
+                yield name, gettext("Must be at least 1.")
 
     def agent_ids(self) -> list[int]:
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)

@@ -38,7 +38,9 @@ def validate_sample_data(text: str) -> None:
     except RecursionError:
         raise ValidationError({"sample_data": _("This JSON is nested too deeply.")}) from None
     except ValueError as error:
-        raise ValidationError({"sample_data": _("This is not JSON: %(error)s.") % {"error": error}}) from None
+        raise ValidationError(
+            {"sample_data": _("This is not valid JSON: %(error)s.") % {"error": error}}
+        ) from None
     if not isinstance(values, dict):
         raise ValidationError({"sample_data": _("Sample data must be a JSON object: { … }.")})
     try:
@@ -57,7 +59,7 @@ def validate_section_limits(limits: Any) -> None:
     if limits is None:
         return
     if not isinstance(limits, dict):
-        raise ValidationError({"section_limits": _("This must be an object of sections and numbers.")})
+        raise ValidationError({"section_limits": _("Must be an object of sections and numbers.")})
     if unknown := sorted(set(limits) - SECTION_NAMES):
         message = _("No layout has a section “%(name)s”. Known sections: %(known)s.")
         params = {"name": unknown[0], "known": ", ".join(sorted(SECTION_NAMES))}

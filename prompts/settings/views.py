@@ -40,7 +40,7 @@ class PromptSettingsPages(RecordPages[PromptSettings]):
     def find(self, request: WorkspaceRequest, key: str) -> PromptSettings:
         row = get_or_build_level(request.workspace, key)
         if row is None:
-            raise Http404("No such level.")
+            raise Http404("Level not found.")
         return row
 
     def get_record_url(self, record: PromptSettings, page: str = "detail") -> str:

@@ -25,7 +25,7 @@ AGENT_FIELDS_BY_FAMILY = {"souls": "soul", "identities": "identity", "user-profi
 def get_studio_or_404(request: WorkspaceRequest, agent: str) -> StudioState:
     studio = StudioState.load(request.workspace, agent)
     if studio is None:
-        raise Http404("No such agent.")
+        raise Http404("Agent not found.")
     return studio
 
 
@@ -136,7 +136,7 @@ def find_part_record(
     """Return the record of a part; the agent and its persona are already loaded and need no query."""
     if not part.key:
         if not pages.has_new_page:
-            raise Http404("Records of this kind are not created.")
+            raise Http404("Records of this kind cannot be created here.")
         return None
     own: Record | None = studio.agent if part.family == "agents" else None
     if part.family in AGENT_FIELDS_BY_FAMILY:

@@ -48,7 +48,7 @@ class SlotForm(forms.Form):
         required=False, min_value=1, max_value=2**31 - 1, label=gettext_lazy("Task number")
     )
     is_background = forms.BooleanField(
-        required=False, label=gettext_lazy("In the background: no user reads the response")
+        required=False, label=gettext_lazy("Background call: no user reads the response")
     )
     facts = forms.CharField(
         required=False,

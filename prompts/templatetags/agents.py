@@ -196,6 +196,6 @@ def skill_assignment_label(assignment: str) -> str:
         "attached": _("Attached to this agent"),
         "for all": _("For every agent"),
         "found": _("Found by its discovery rules"),
-        "handed": _("Assigned to this agent"),
-        "handed to all": _("Assigned to all agents"),
+        "assigned": _("Assigned to this agent"),
+        "assigned to all": _("Assigned to all agents"),
     }.get(assignment, assignment)

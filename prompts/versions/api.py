@@ -61,9 +61,9 @@ from prompts.versions.timeline import group_labels_by_version
 
 VERSION_TOKENS_SCHEMA = object_schema(
     {
-        "total": integer_schema(description="Of the text and the tool definitions."),
-        "text": integer_schema(description="Of the text, as a fetch without slots sends it."),
-        "tools": integer_schema(description="Of the tool definitions."),
+        "total": integer_schema(description="Tokens of the text and the tool definitions."),
+        "text": integer_schema(description="Tokens of the text of a fetch without slots."),
+        "tools": integer_schema(description="Tokens of the tool definitions."),
     },
     title="VersionTokens",
 )
@@ -89,7 +89,7 @@ SECTION_SCHEMA = object_schema(
     {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}, title="VersionSection"
 )
 TEXT_FIELDS = ("text", "text_digest", "blocks", "segments", "tools")
-NO_TEXT_NOTE = "Null for bot keys and keys limited to labels: fetch the prompt, which is recorded."
+NO_TEXT_NOTE = "Null for bot keys and keys limited to labels. Fetch the prompt instead."
 VERSION_SCHEMA = object_schema(
     {
         "digest": digest_schema(),
@@ -100,7 +100,10 @@ VERSION_SCHEMA = object_schema(
         "characters": integer_schema(),
         "tokens": TOKENS_SCHEMA,
         "sections": array_schema(SECTION_SCHEMA, most=1_000),
-        "text": {"type": ["string", "null"], "description": f"Slots stand in it as built. {NO_TEXT_NOTE}"},
+        "text": {
+            "type": ["string", "null"],
+            "description": (f"Slots have their default content. {NO_TEXT_NOTE}"),
+        },
         "blocks": nullable_schema({"type": "array", "items": BLOCK_SCHEMA, "description": NO_TEXT_NOTE}),
         "segments": nullable_schema({"type": "array", "items": SEGMENT_SCHEMA, "description": NO_TEXT_NOTE}),
         "tools": nullable_schema(

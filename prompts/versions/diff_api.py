@@ -35,8 +35,8 @@ from prompts.versions.serializers import TEXT_SCHEMA
 DIFF_LINE_SCHEMA: Schema = object_schema(
     {
         "kind": enum_schema(["same", "removed", "added"], title="LineChange"),
-        "before": nullable_schema(integer_schema(1, description="Its number in the older text.")),
-        "after": nullable_schema(integer_schema(1, description="Its number in the newer text.")),
+        "before": nullable_schema(integer_schema(1, description="Line number in the older text.")),
+        "after": nullable_schema(integer_schema(1, description="Line number in the newer text.")),
         "text": TEXT_SCHEMA,
     },
     title="DiffLine",
@@ -49,7 +49,7 @@ SECTION_DIFF_SCHEMA = object_schema(
         "tokens_before": integer_schema(),
         "tokens_after": integer_schema(),
         "lines": {"type": "array", "items": DIFF_LINE_SCHEMA},
-        "withheld": {"type": "string", "description": "Why there are no lines although something changed."},
+        "withheld": {"type": "string", "description": "Why no lines are shown although something changed."},
     },
     title="SectionDiff",
 )
@@ -71,7 +71,9 @@ CACHE_PREFIX_SCHEMA = object_schema(
         "section": TEXT_SCHEMA,
         "is_beyond_cache": boolean_schema(),
     },
-    description="How far both begin alike: a provider's cache of the older one is good up to there.",
+    description=(
+        "Length of the common prefix: a provider's cache of the older version stays valid up to there."
+    ),
     title="CachePrefix",
 )
 DIFF_SCHEMA = object_schema(
@@ -83,7 +85,7 @@ DIFF_SCHEMA = object_schema(
         "tools": {
             "type": "array",
             "items": SECTION_DIFF_SCHEMA,
-            "description": "The tool definitions by name; their lines are indented JSON.",
+            "description": "The tool definitions by name. Their lines are indented JSON.",
         },
         "moved": {"type": "array", "items": MOVED_SEGMENT_SCHEMA},
         "prefix": CACHE_PREFIX_SCHEMA,
@@ -99,10 +101,10 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
         raise out_of_scope_error("labels")
     against = call.query.get("against")
     if against is None:
-        raise build_against_error("Say which version to compare with.")
+        raise build_against_error("Name the version to compare with.")
     before = list_versions_with_digest(call, against).first()
     if before is None:
-        raise build_against_error("There is no such version here.")
+        raise build_against_error("Version not found.")
     diff = compare_segments(
         require_unerased_segments(before),
         require_unerased_segments(after),

@@ -210,7 +210,7 @@ class VersionPage:
 
     @cached_property
     def definitions(self) -> Sequence[DefinitionJson] | None:
-        """The tool definitions that are sent beside the text; None if they were erased."""
+        """The tool definitions that are sent with the text; None if they were erased."""
         if self.version.tools and self.contents.get(self.version.tools) is None:
             return None
         return parse_definitions(self.contents.get(self.version.tools))
@@ -300,38 +300,36 @@ def build_tool_entry(definition: DefinitionJson) -> ToolEntry:
 
 
 OMISSION_REASONS = {
-    "left out by limits.omit_reference": _("left out by limits.omit_reference"),
+    "left out by limits.omit_reference": _("excluded by limits.omit_reference"),
     "native tools": _("native tools"),
     "no context files": _("no context files"),
-    "no directory that the agent can reach": _("no directory that the agent can reach"),
-    "no documentation is named, or the base is replaced": _(
-        "no documentation is named, or the base is replaced"
-    ),
+    "no directory that the agent can reach": _("no directory that the agent can access"),
+    "no documentation is named, or the base is replaced": _("no documentation, or the base is replaced"),
     "no identity": _("no identity"),
     "no identity with a sentence to say, or the simple entry point": _(
-        "no identity with a sentence to say, or the simple entry point"
+        "no identity, or the simple entry point"
     ),
     "no identity, or the simple entry point": _("no identity, or the simple entry point"),
-    "no instructions, or no identity beside them": _("no instructions, or no identity beside them"),
+    "no instructions, or no identity beside them": _("no instructions, or no identity"),
     "no memories": _("no memories"),
     "no memory tools": _("no memory tools"),
     "no responsibilities": _("no responsibilities"),
-    "no skill that may be offered": _("no skill that may be offered"),
-    "no skill that the model may call": _("no skill that the model may call"),
+    "no skill that may be offered": _("no available skills"),
+    "no skill that the model may call": _("no skills that models can start"),
     "no skills, or not the full entry point": _("no skills, or not the full entry point"),
-    "no tool asks for any": _("no tool asks for any"),
+    "no tool asks for any": _("no tool has guidelines"),
     "no tools": _("no tools"),
     "no tools for planning": _("no tools for planning"),
     "no tools, or a provider that takes their definitions": _(
-        "no tools, or a provider that takes their definitions"
+        "no tools, or the provider gets tool definitions"
     ),
-    "no user's name, or the simple entry point": _("no user's name, or the simple entry point"),
+    "no user's name, or the simple entry point": _("no name of a user, or the simple entry point"),
     "no workspace files, or the simple entry point": _("no workspace files, or the simple entry point"),
-    "nothing the agent can do keeps anything": _("nothing the agent can do keeps anything"),
-    "nothing to say": _("nothing to say"),
+    "nothing the agent can do keeps anything": _("the agent has no storage"),
+    "nothing to say": _("empty"),
     "sub-agents do not plan": _("sub-agents do not plan"),
     "the base is replaced": _("the base is replaced"),
-    "the call says nothing": _("the call says nothing"),
+    "the call says nothing": _("not sent with the call"),
     "the channel has no formatting rules": _("the channel has no formatting rules"),
     "the simple entry point": _("the simple entry point"),
 }

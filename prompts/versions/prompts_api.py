@@ -55,15 +55,15 @@ PROMPT_SCHEMA = object_schema(
         ),
         "latest": nullable_schema(LATEST_VERSION_SCHEMA),
         "labels": array_schema(LABEL_SCHEMA),
-        "problem": {"type": "string", "description": "Why the last build left everything as it was."},
-        "pending": integer_schema(description="Changes that wait to be built in."),
+        "problem": {"type": "string", "description": "Why the last build failed."},
+        "pending": integer_schema(description="Number of changes that wait for a build."),
         "built_at": nullable_schema(datetime_schema()),
     },
     title="PromptSummary",
 )
 REBUILD_SCHEMA = object_schema(
     {
-        "built": integer_schema(description="Prompts with other words than before."),
+        "built": integer_schema(description="Number of prompts whose text changed."),
         "unchanged": integer_schema(),
         "failed": integer_schema(),
         "versions": array_schema(
@@ -80,8 +80,8 @@ REBUILD_SCHEMA = object_schema(
     title="RebuildResult",
 )
 LIST_PARAMETERS = {
-    "agent": slug_schema(description="Only those of this agent."),
-    "channel": slug_schema(description="Only those on this channel."),
+    "agent": slug_schema(description="Only prompts of this agent."),
+    "channel": slug_schema(description="Only prompts on this channel."),
     "archived": ARCHIVED_PARAM,
     **PAGINATION_PARAMS,
 }

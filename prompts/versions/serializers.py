@@ -43,7 +43,7 @@ CAUSE_SCHEMA = object_schema(
         "author": TEXT_SCHEMA,
         "message": TEXT_SCHEMA,
     },
-    description="What changed: a record at a revision, or why else it was built.",
+    description="What changed: a record at a revision, or another reason for the build.",
     title="VersionCause",
 )
 USAGE_FIELDS: dict[str, Schema] = {
@@ -56,11 +56,9 @@ USAGE_FIELDS: dict[str, Schema] = {
     "compiler": TEXT_SCHEMA,
     "causes": array_schema(CAUSE_SCHEMA, most=20),
     "hash": digest_schema(),
-    "previous_hash": {"type": "string", "description": "Of the version before; empty for the first."},
+    "previous_hash": {"type": "string", "description": "Hash of the previous version. Empty for the first."},
 }
-USAGE_SCHEMA = object_schema(
-    USAGE_FIELDS, description="A version of one prompt that has this digest.", title="VersionUsage"
-)
+USAGE_SCHEMA = object_schema(USAGE_FIELDS, description="A version with this digest.", title="VersionUsage")
 
 
 def version_ref_json(version: PromptVersion) -> dict[str, Any]:

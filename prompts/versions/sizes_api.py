@@ -46,7 +46,7 @@ CONTRIBUTOR_SCHEMA = object_schema(
             "type": "number",
             "minimum": 0,
             "maximum": 1,
-            "description": "Of the tokens of all contributors.",
+            "description": "Share of the tokens of all contributors.",
         },
     },
     title="Contributor",
@@ -58,7 +58,7 @@ SIZES_SCHEMA = object_schema(
         "version": integer_schema(1),
         "digest": digest_schema(),
         "characters": integer_schema(
-            description="Of the text, as a fetch without slots sends it, and of the tool definitions."
+            description="Tokens of the text of a fetch without slots, and of the tool definitions."
         ),
         "tokens": VERSION_TOKENS_SCHEMA,
         "contributors": array_schema(

@@ -64,7 +64,7 @@ EFFECTIVE_FILE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
         "path": TEXT_SCHEMA,
-        "bot_path": TEXT_SCHEMA | {"description": "The path that prompts print."},
+        "bot_path": TEXT_SCHEMA | {"description": "The path shown in prompts."},
         "kind": enum_schema(FILE_KINDS, title="FileKind"),
         "revision": integer_schema(1),
         "digest": TEXT_SCHEMA,
@@ -86,21 +86,26 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
     {
         "agent": TEXT_SCHEMA,
         "source": nullable_schema(
-            TEXT_SCHEMA | {"description": "The last of its sources, which has the highest priority."}
+            TEXT_SCHEMA | {"description": "The last of its sources. It has the highest priority."}
         ),
         "sources": array_schema(
             object_schema(
                 {
                     "source": TEXT_SCHEMA,
                     "scope": enum_schema(SourceScope.values, title="SourceScope"),
-                    "location": TEXT_SCHEMA | {"description": "As set at the agent; empty: the source's."},
+                    "location": TEXT_SCHEMA
+                    | {"description": ("Set on the agent. If empty, the location of the source applies.")},
                     "effective_location": TEXT_SCHEMA
-                    | {"description": "Where its root lies for the agent's bots; empty: not known."},
+                    | {
+                        "description": (
+                            "Path of its root on the machine of the agent's bots. Empty if unknown."
+                        )
+                    },
                 },
                 title="SourceUse",
             ),
             most=MAX_SOURCES,
-            description="Lowest priority first, as they are read.",
+            description="In reading order, lowest priority first.",
         ),
         "harness": nullable_schema(TEXT_SCHEMA),
         "has_context_files": boolean_schema(),
@@ -109,21 +114,28 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
         "extra_skill_folders": array_schema(TEXT_SCHEMA, most=MAX_NAMES),
         "pulled_skills_folder": TEXT_SCHEMA,
         "bot_directory": TEXT_SCHEMA
-        | {"description": "The working directory on the bot's machine; empty: not known."},
+        | {"description": "The working directory on the bot's machine. Empty if unknown."},
         "working_directory": TEXT_SCHEMA,
         "working_directory_problem": TEXT_SCHEMA
-        | {"description": "Why the working directory cannot be used, and the root is; empty if it can."},
+        | {
+            "description": (
+                "Why the root is used instead of the working directory. Empty if the "
+                "working directory is used."
+            )
+        },
         "chosen_by": nullable_schema(
-            TEXT_SCHEMA | {"description": "The agent whose choice this is: itself, or one above."}
+            TEXT_SCHEMA
+            | {"description": ("The agent that has these settings: the agent itself, or a parent.")}
         ),
         "is_inherited": boolean_schema(),
-        "empty_reason": TEXT_SCHEMA | {"description": "Why it reads no files; empty if it does."},
+        "empty_reason": TEXT_SCHEMA | {"description": "Why it reads no files. Empty if it does."},
         "files": array_schema(
-            EFFECTIVE_FILE_SCHEMA, most=MAX_ITEMS, description="What its prompts hold, skills aside."
+            EFFECTIVE_FILE_SCHEMA,
+            most=MAX_ITEMS,
+            description=("Files that its prompts contain, without skills."),
         ),
-        "withheld": WITHHELD_FILES_SCHEMA | {"description": "Named by its rules, but not as they should be."},
-        "needs_review": WITHHELD_FILES_SCHEMA
-        | {"description": "Files that it would read if someone approved them."},
+        "withheld": WITHHELD_FILES_SCHEMA | {"description": "Files that match its rules but are invalid."},
+        "needs_review": WITHHELD_FILES_SCHEMA | {"description": "Files that it would read after approval."},
         "etag": TEXT_SCHEMA,
     },
     title="AgentContext",
@@ -134,11 +146,15 @@ SOURCE_USE_SCHEMA = object_schema(
         "scope": enum_schema(
             SourceScope.values,
             default=str(SourceScope.BOTH),
-            description="Which files are read: those of the home directory, of the project, or both.",
+            description="Which files are read: the home directory, the project, or both.",
             title="SourceScope",
         ),
         "location": line_schema(
-            1_000, description="Absolute path of its root for the agent's bots; absent: the source's."
+            1_000,
+            description=(
+                "Absolute path of its root on the machine of the agent's bots. "
+                "Default: the location of the source."
+            ),
         ),
     },
     required=["source"],
@@ -148,41 +164,51 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
     {
         "source": nullable_schema(
             slug_schema(
-                description="One source, read as project and home directory. Null: it reads nothing, also "
-                "not what its parent reads. Leave it out if you send sources."
+                description="One source, read as project and as home directory. Null: the agent "
+                "reads nothing and inherits nothing. Omit it if you send `sources`."
             )
         ),
         "sources": array_schema(
             SOURCE_USE_SCHEMA,
             most=MAX_SOURCES,
-            description="Lowest priority first, for example home before project. Empty: it reads nothing.",
+            description=(
+                "Lowest priority first, for example home before project. If empty, the agent reads nothing."
+            ),
         ),
         "harness": enum_schema(HARNESSES, title="Harness"),
         "working_directory": line_schema(
             1_000,
-            description="Below the project's root, below ~/, or absolute; absent: as it is.",
+            description=(
+                "A path below the project root, below ~/, or absolute. Omit it to keep the current value."
+            ),
         ),
         "has_context_files": boolean_schema(
-            description="Whether prompts hold context files; absent: as it is, first true."
+            description=(
+                "Whether prompts contain context files. Omit it to keep the current value; initially true."
+            )
         ),
         "has_skills": boolean_schema(
-            description="Whether prompts offer skills; absent: as it is, first true."
+            description="Whether prompts list skills. Omit it to keep the current value; initially true."
         ),
         "file_names": array_schema(
             line_schema(500, least=1),
             most=MAX_NAMES,
-            description="Names of context files; empty: those of the rule set; absent: as it is.",
+            description=(
+                "Names of context files. If empty, the names of the rule set apply. Omit it "
+                "to keep the current value."
+            ),
         ),
         "extra_skill_folders": array_schema(
             line_schema(500, least=1),
             most=MAX_NAMES,
-            description="Further folders of skills: below the project's root, below ~/, or absolute; "
-            "absent: as it is.",
+            description="More skill folders: below the project root, below ~/, or absolute. Omit it "
+            "to keep the current value.",
         ),
         "pulled_skills_folder": line_schema(
             1_000,
-            description="Absolute path of the folder that dramatis pull fills; empty: prompts hold the "
-            "URLs of skills written here; absent: as it is.",
+            description="Absolute path of the folder that `dramatis pull` writes to. If empty, "
+            "prompts contain the URLs of skill records. Omit it to keep the current "
+            "value.",
         ),
     },
     required=["harness"],
@@ -237,7 +263,9 @@ def lock_agent_if_match(call: ApiRequest, slug: str) -> Agent:
 def list_requested_uses(call: ApiRequest, body: dict[str, Any]) -> list[SourceUse]:
     """Return the sources in the request's body: `sources`, or the shorter form `source`."""
     if ("source" in body) == ("sources" in body):
-        raise ProblemError(validation_problem([FieldError("Send either source or sources.", "/sources")]))
+        raise ProblemError(
+            validation_problem([FieldError("Send either `source` or `sources`, not both.", "/sources")])
+        )
     if "source" in body:
         slug = body["source"]
         return [] if slug is None else [SourceUse(get_source_by_slug(call, slug, "/source"))]
@@ -256,7 +284,7 @@ def get_source_by_slug(call: ApiRequest, slug: str, pointer: str) -> Source:
         SourceResource().list_visible(call.caller).filter(slug=slug, archived_at=None).first()
     )
     if source is None:
-        raise ProblemError(validation_problem([FieldError("There is no such record here.", pointer)]))
+        raise ProblemError(validation_problem([FieldError("Record not found.", pointer)]))
     return source
 
 

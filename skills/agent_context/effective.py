@@ -35,7 +35,7 @@ MatchedFiles = list[tuple[str, ContextFile]]
 
 # Used in place of a path for a skill that is stored as a record and has no file. The API returns this text,
 # so it is never translated.
-SKILL_RECORD_PATH = "written here"
+SKILL_RECORD_PATH = "skill record"
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def list_source_errors(uses: Sequence[SourceUse], harness: str) -> Iterator[tupl
     if harness not in HARNESSES:
         yield "harness", _("These discovery rules do not exist.")
     if len(uses) > MAX_SOURCES:
-        yield "sources", _("At most %(count)s sources.") % {"count": MAX_SOURCES}
+        yield "sources", _("At most %(count)s sources are allowed.") % {"count": MAX_SOURCES}
     if len({use.source.pk for use in uses}) < len(uses):
         yield "sources", _("Each source can be selected only once.")
     for use in uses:
@@ -127,7 +127,7 @@ def list_setting_errors(settings: ContextSettings | None) -> Iterator[tuple[str,
         ("extra_skill_folders", settings.extra_skill_folders, find_skill_folder_problem),
     ):
         if len(values) > MAX_NAMES:
-            yield name, _("At most %(count)s.") % {"count": MAX_NAMES}
+            yield name, _("At most %(count)s are allowed.") % {"count": MAX_NAMES}
             continue
         for value in values:
             if problem := find_problem(value):

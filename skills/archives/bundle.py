@@ -97,8 +97,8 @@ class RefusalCollector:
         except FileRefused as error:
             self.by_path.setdefault(path, Refusal(format_refusal_path(path), error.rule, error.reason))
             if len(self.by_path) > self.caps.files:
-                message = f"More than {self.caps.files:,} of the files cannot be taken"
-                raise FileRefused("files", f"{message}; the last one: {error.reason}") from error
+                message = f"More than {self.caps.files:,} files were rejected"
+                raise FileRefused("files", f"{message}. The last error: {error.reason}") from error
 
 
 def format_refusal_path(path: str) -> str:
@@ -114,17 +114,18 @@ def format_refusal_path(path: str) -> str:
 
 def check_file_size(size: int, caps: DiscoveryCaps) -> None:
     if size > caps.file_bytes:
-        raise FileRefused("size", f"It has {size:,} bytes; at most {caps.file_bytes:,} are read.")
+        raise FileRefused("size", f"The file has {size:,} bytes. The limit is {caps.file_bytes:,}.")
 
 
 def build_total_size_error(caps: DiscoveryCaps) -> FileRefused:
-    message = f"All files together have more than {caps.total_bytes:,} bytes"
-    return FileRefused("total", f"{message}; leave out what no agent reads.")
+    message = f"The files have more than {caps.total_bytes:,} bytes in total"
+    return FileRefused("total", f"{message}. Leave out files that no agent reads.")
 
 
 def build_entry_count_error(caps: DiscoveryCaps) -> FileRefused:
     return FileRefused(
-        "entries", f"There are more than {caps.entries:,} names; leave out what no agent reads."
+        "entries",
+        (f"There are more than {caps.entries:,} files and folders. Leave out files that no agent reads."),
     )
 
 

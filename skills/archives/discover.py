@@ -80,7 +80,7 @@ class PushedFileSearch:
         """Add every matched file. Return one error that describes all unmatched files, or None."""
         self.is_empty = not entries
         if len(entries) > self.caps.entries:
-            raise SearchStopped("entries", f"There are more than {self.caps.entries:,} names to look at.")
+            raise SearchStopped("entries", f"There are more than {self.caps.entries:,} files and folders.")
         kinds = self.match_kinds(entries, matcher)
         skill_folders = {get_parent_folder(path) for path, kind in kinds.items() if kind == "skill"}
         unmatched_paths: list[str] = []
@@ -113,8 +113,8 @@ class PushedFileSearch:
 
     def add_path(self, kind: FileKind, path: str, entry: PushedEntry) -> None:
         if self.seen_count == self.caps.files:
-            message = f"There are more than {self.caps.files:,} files to read"
-            raise SearchStopped("files", f"{message}; {path} and all that follow were left out.")
+            message = f"There are more than {self.caps.files:,} files"
+            raise SearchStopped("files", f"{message}. {path} and all later files were skipped.")
         self.seen_count += 1
         try:
             self.add_file(kind, path, entry)
@@ -127,7 +127,7 @@ class PushedFileSearch:
         stamp = entry if isinstance(entry, FileStamp) else build_stamp(entry)
         check_file_size(stamp.size, self.caps)
         if self.total_bytes + stamp.size > self.caps.total_bytes:
-            raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
+            raise FileRefused("total", f"The files have more than {self.caps.total_bytes:,} bytes in total.")
         is_new = isinstance(entry, bytes) and self.known_stamps.get(path) != stamp
         self.total_bytes += stamp.size
         self.read_count += is_new
@@ -137,7 +137,9 @@ class PushedFileSearch:
 
     def add_refusal(self, path: str, error: FileRefused) -> None:
         if len(self.refusals) >= self.caps.files:
-            raise SearchStopped("files", f"More than {self.caps.files:,} refusals; the rest was left out.")
+            raise SearchStopped(
+                "files", (f"More than {self.caps.files:,} files were rejected. The rest was skipped.")
+            )
         self.refusals.setdefault(path, Refusal(format_refusal_path(path), error.rule, error.reason))
 
 
@@ -165,15 +167,15 @@ def build_unmatched_error(unmatched_paths: list[str], entries: Mapping[str, Push
     """Describe all unmatched files in one message, with an example path."""
     example = shorten_path(unmatched_paths[0])
     if len(entries) == 1:
-        return FileRefused("unnamed", f"No rule names {example}; no prompt uses it.")
-    subject = f"{len(unmatched_paths):,} of the {len(entries):,} files, such as {example}"
+        return FileRefused("unnamed", f"No rule matches {example}, so no prompt uses it.")
+    subject = f"{len(unmatched_paths):,} of the {len(entries):,} files, for example {example}"
     refused_paths = [path for path in unmatched_paths if isinstance(entries[path], Refusal)]
     refused_note = (
-        f" {len(refused_paths):,} of them could not be kept, such as {shorten_path(refused_paths[0])}."
+        f" {len(refused_paths):,} of them were rejected, for example {shorten_path(refused_paths[0])}."
         if refused_paths
         else ""
     )
-    return FileRefused("unnamed", f"No rule names {subject}; no prompt uses them.{refused_note}")
+    return FileRefused("unnamed", f"No rule matches {subject}, so no prompt uses them.{refused_note}")
 
 
 def shorten_path(path: str) -> str:

@@ -17,24 +17,27 @@ DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
 # Predicate, rule and reason. The order matters: the length check encodes the path to UTF-8, which would fail
 # for surrogates; the check for printable characters has refused these before.
 PATH_CHECKS: tuple[tuple[Callable[[str], object], str, str], ...] = (
-    (lambda path: not path, "name", "It has no name."),
-    (lambda path: not path.isprintable(), "name", "The name holds characters that cannot be shown."),
+    (lambda path: not path, "name", "The path is empty."),
+    (lambda path: not path.isprintable(), "name", "The name contains unprintable characters."),
     (
         lambda path: len(path) > MAX_PATH_LENGTH or max(map(len, path.encode().split(b"/"))) > MAX_NAME_BYTES,
         "name",
-        f"A path has at most {MAX_PATH_LENGTH:,} characters, and each name in it {MAX_NAME_BYTES} bytes.",
+        (
+            f"A path can have at most {MAX_PATH_LENGTH:,} characters, and each name in it "
+            f"{MAX_NAME_BYTES} bytes."
+        ),
     ),
     (
         lambda path: path.startswith("/") or DRIVE_PATTERN.match(path),
         "outside",
-        "The path starts at a disk's root; write it from the pushed folder down.",
+        "The path is absolute. Use a path relative to the pushed folder.",
     ),
-    (lambda path: ".." in path.split("/"), "outside", "The path leads upwards with .. in it."),
-    (lambda path: "\\" in path, "path", "Folders are parted by / and not by a backslash."),
+    (lambda path: ".." in path.split("/"), "outside", "The path contains “..”."),
+    (lambda path: "\\" in path, "path", "Separate folders with /, not with a backslash."),
     (
         lambda path: {"", "."} & set(path.split("/")),
         "path",
-        "The path holds an empty name or a lone dot; write each name once, with / between.",
+        "The path contains an empty name or a single dot. Separate names with one /.",
     ),
 )
 PATH_RULE_NAMES = frozenset([rule for _, rule, _ in PATH_CHECKS])
@@ -76,8 +79,8 @@ def find_path_conflicts(paths_and_types: Iterable[tuple[str, bool]]) -> dict[str
 
 def describe_path_conflict(paths: list[str], is_folder_too: bool) -> tuple[str, str] | None:
     if len(set(paths)) > 1:
-        message = "The push holds names that differ only in case or in how a letter is written"
-        return "alike", f"{message}; on many disks they are one file."
+        message = "The push contains names that differ only in case or in Unicode normalization"
+        return "alike", f"{message}. On many disks they are the same file."
     if len(paths) > 1:
-        return "twice", f"The push holds it {len(paths):,} times."
-    return ("folder", "The push holds a folder of this name too.") if is_folder_too else None
+        return "twice", f"The push contains it {len(paths):,} times."
+    return ("folder", "The push also contains a folder with this name.") if is_folder_too else None

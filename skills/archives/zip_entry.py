@@ -82,24 +82,26 @@ class ZipEntry:
     def check(self) -> None:
         self.check_file_type()
         if self.is_encrypted:
-            raise FileRefused("encrypted", "It is locked with a password; send it without one.")
+            raise FileRefused("encrypted", "The file is password-protected. Send it without a password.")
         if self.record.method not in {METHOD_STORED, METHOD_DEFLATED} or self.record.flags & PATCH_FLAG:
-            raise FileRefused("compression", "It is packed in a way that is not read; use a plain zip.")
+            raise FileRefused(
+                "compression", ("The compression method is not supported. Use a plain zip archive.")
+            )
         if not has_matching_header(self.record, self.local_header):
-            raise FileRefused("mismatch", "The archive says two different things about it.")
+            raise FileRefused("mismatch", "The archive contains contradictory information about the file.")
 
     def check_file_type(self) -> None:
         """Raise FileRefused unless the entry is a regular file, or a folder entry without content."""
         file_type = stat.S_IFMT(self.record.attributes >> 16)
         if file_type == stat.S_IFLNK:
-            raise FileRefused("link", "It is a link; push the file that it leads to.")
+            raise FileRefused("link", "This is a link. Push the file that it points to.")
         if self.is_folder and self.size:
-            raise FileRefused("folder", "It is named like a folder but holds bytes like a file.")
+            raise FileRefused("folder", "The name ends in / like a folder, but the entry has content.")
         is_marked = file_type == stat.S_IFDIR or self.record.attributes & DOS_FOLDER_ATTRIBUTE
         if is_marked and not self.is_folder:
             raise FileRefused(*FILE_TYPE_REFUSALS[stat.S_IFDIR])
         if file_type not in {0, stat.S_IFREG, stat.S_IFDIR}:
-            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "This is not a regular file.")))
 
     def read_content(self) -> bytes:
         """Return the decompressed content after checking its size and CRC-32."""
@@ -109,7 +111,7 @@ class ZipEntry:
             raise build_size_mismatch_error()
         content = bytes(compressed) if is_stored else inflate_data(compressed, self.size)
         if zlib.crc32(content) != self.record.crc:
-            raise FileRefused("damaged", "It is damaged: its checksum is not the one in the archive.")
+            raise FileRefused("damaged", "The file is damaged: its checksum does not match.")
         return content
 
 
@@ -119,14 +121,14 @@ def inflate_data(compressed: memoryview, size: int) -> bytes:
     try:
         content = inflater.decompress(compressed, size + 1)
     except zlib.error as error:
-        raise FileRefused("damaged", "It is damaged and cannot be unpacked.") from error
+        raise FileRefused("damaged", "The file is damaged and cannot be unpacked.") from error
     if len(content) != size or not inflater.eof or inflater.unused_data:
         raise build_size_mismatch_error()
     return content
 
 
 def build_size_mismatch_error() -> FileRefused:
-    return FileRefused("mismatch", "Unpacked it has another size than the archive says.")
+    return FileRefused("mismatch", "The unpacked size does not match the archive.")
 
 
 def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:

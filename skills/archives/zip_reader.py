@@ -49,9 +49,7 @@ def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
     except FileRefused as error:
         return FileBundle.from_error(error)
     except struct.error:
-        return FileBundle.from_error(
-            FileRefused("damaged", "The archive's table of contents ends too early.")
-        )
+        return FileBundle.from_error(FileRefused("damaged", "The archive's central directory is truncated."))
 
 
 def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
@@ -63,7 +61,7 @@ def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
     check_zip_layout(entries, directory)
     files = [entry for entry in entries if not entry.is_folder]
     if files and all(entry.is_encrypted for entry in files):
-        raise FileRefused("encrypted", "The archive is locked with a password; send it without one.")
+        raise FileRefused("encrypted", "The archive is password-protected. Send it without a password.")
     return entries
 
 
@@ -78,11 +76,11 @@ def read_central_directory(data: bytes) -> CentralDirectory:
         numbers = read_zip64_end_record(data, end, numbers)
     disk, first_disk, count_here, count, size, start = numbers
     if disk or first_disk or count_here != count:
-        raise FileRefused("parts", "It is one part of an archive that was split into several.")
+        raise FileRefused("parts", "This is one part of a split archive. Send the whole archive.")
     if start + size < end:
-        raise FileRefused("surplus", f"There are {end - start - size:,} bytes before the archive begins.")
+        raise FileRefused("surplus", f"There are {end - start - size:,} extra bytes before the archive.")
     if start + size > end:
-        raise FileRefused("damaged", "The archive's table of contents is not where it should be.")
+        raise FileRefused("damaged", "The archive's central directory is not where it should be.")
     return CentralDirectory(start, end, count)
 
 
@@ -96,14 +94,12 @@ def find_end_record(data: bytes) -> int:
     candidates = [match.start() for match in END_RECORD_SIGNATURE.finditer(data, search_start)]
     ends = [offset for offset in candidates if is_end_record(data, offset)]
     if not candidates:
-        raise FileRefused("not-zip", "It is not a zip archive, or its end is missing.")
+        raise FileRefused("not-zip", "This is not a zip archive, or its end is missing.")
     if not ends:
-        raise FileRefused(
-            "surplus", "The archive does not end where it says: it was cut off, or more was added."
-        )
+        raise FileRefused("surplus", "The archive is truncated, or has extra data at its end.")
     if len(ends) > 1:
         raise FileRefused(
-            "ambiguous", "The archive has more than one end, and so more than one list of files."
+            "ambiguous", "The archive has more than one end record, so its list of files is ambiguous."
         )
     return ends[0]
 
@@ -133,7 +129,9 @@ def read_zip64_end_record(data: bytes, offset: int, values32: tuple[int, ...]) -
         value32 not in {value64, marker}
         for value32, value64, marker in zip(values32, values64, markers, strict=True)
     ):
-        raise FileRefused("damaged", "The archive says two different things about its table of contents.")
+        raise FileRefused(
+            "damaged", ("The archive contains contradictory information about its central directory.")
+        )
     return tuple(values64)
 
 
@@ -161,7 +159,7 @@ def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRe
             header_offset,
         ) = CENTRAL_HEADER.unpack_from(data, offset)
         if signature != CENTRAL_HEADER_SIGNATURE:
-            raise FileRefused("damaged", "The archive's table of contents has fewer entries than it says.")
+            raise FileRefused("damaged", "The archive's central directory has fewer entries than stated.")
         name, extra = slice_name_and_extra(data, offset + CENTRAL_HEADER.size, lengths)
         offset += CENTRAL_HEADER.size + sum(lengths)
         if ZIP64_MARKER in {size, compressed_size, header_offset}:
@@ -170,7 +168,7 @@ def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRe
             )
         yield ZipRecord(name, flags, method, crc, compressed_size, size, attributes, header_offset)
     if offset != directory.end:
-        raise FileRefused("damaged", "The archive's table of contents is not as long as it says.")
+        raise FileRefused("damaged", "The archive's central directory does not have the stated size.")
 
 
 def slice_name_and_extra(data: bytes, offset: int, lengths: list[int]) -> tuple[bytes, bytes]:
@@ -206,7 +204,9 @@ def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
     if record.offset + LOCAL_HEADER.size > len(data) or not data.startswith(
         LOCAL_HEADER_SIGNATURE, record.offset
     ):
-        raise FileRefused("damaged", "The archive's table of contents names a place where no file begins.")
+        raise FileRefused(
+            "damaged", ("The archive's central directory points to a position where no file begins.")
+        )
     *_, name_length, extra_length = LOCAL_HEADER.unpack_from(data, record.offset)
     return ZipEntry(record, data, record.offset + LOCAL_HEADER.size + name_length + extra_length)
 
@@ -220,7 +220,7 @@ def check_zip_layout(entries: Sequence[ZipEntry], directory: CentralDirectory) -
     spans = [(entry.record.offset, entry.data_end, entry.has_descriptor) for entry in entries]
     for start, end, has_descriptor in [*sorted(spans), (directory.start, directory.end, False)]:
         if start < previous_end:
-            raise FileRefused("overlap", "Parts of the archive share the same bytes, as in a zip bomb.")
+            raise FileRefused("overlap", "Files in the archive overlap, as in a zip bomb.")
         if start > previous_end + allowed_gap:
             raise FileRefused("surplus", f"{start - previous_end:,} bytes of the archive belong to no file.")
         previous_end, allowed_gap = end, MAX_DESCRIPTOR_BYTES if has_descriptor else 0

@@ -19,11 +19,11 @@ MAX_LINK_HOPS = 40
 # PathTrail keeps one folder open per level, and the number of open file descriptors is limited.
 MAX_FOLDER_DEPTH = 64
 FILE_TYPE_REFUSALS = {
-    stat.S_IFDIR: ("folder", "A folder stands where a file is expected."),
-    stat.S_IFIFO: ("pipe", "It is a named pipe, not a file."),
-    stat.S_IFCHR: ("device", "It is a device, not a file."),
-    stat.S_IFBLK: ("device", "It is a device, not a file."),
-    stat.S_IFSOCK: ("socket", "It is a socket, not a file."),
+    stat.S_IFDIR: ("folder", "This is a folder, but a file is expected."),
+    stat.S_IFIFO: ("pipe", "This is a named pipe, not a file."),
+    stat.S_IFCHR: ("device", "This is a device, not a file."),
+    stat.S_IFBLK: ("device", "This is a device, not a file."),
+    stat.S_IFSOCK: ("socket", "This is a socket, not a file."),
 }
 REPLACED_ERRNOS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 
@@ -70,12 +70,12 @@ class ResolvedPath(NamedTuple):
 def convert_os_error(error: OSError) -> FileRefused:
     """Convert an operating system error to a refusal."""
     if error.errno in (errno.ENOENT, errno.ESTALE):
-        return FileRefused("vanished", "It vanished while it was being opened.")
+        return FileRefused("vanished", "The file disappeared while it was being opened.")
     if error.errno in REPLACED_ERRNOS:
-        return FileRefused("replaced", "It was replaced by something else while it was being opened.")
+        return FileRefused("replaced", "The file was replaced while it was being opened.")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return FileRefused("unreadable", "The worker has no permission to read it.")
-    return FileRefused("unreadable", f"It cannot be read: {os.strerror(error.errno or 0)}.")
+        return FileRefused("unreadable", "The worker does not have permission to read it.")
+    return FileRefused("unreadable", f"The file cannot be read: {os.strerror(error.errno or 0)}.")
 
 
 class SafeRoot:
@@ -91,7 +91,7 @@ class SafeRoot:
         names = [name for name in folder.split("/") if name]
         if {".", ".."} & set(names) or not folder.isprintable():
             raise FileRefused(
-                "path", "A source's folder is written without . and .. and with plain characters."
+                "path", "The path of a source must not contain ., .. or unprintable characters."
             )
         self.path = os.path.join(os.path.realpath(granted), *names)
         # The granted path itself may contain links, because operators control it. The path below it may not.
@@ -125,7 +125,7 @@ class SafeRoot:
             raise convert_os_error(error) from error
         if os.fstat(fd).st_dev != self.device:
             os.close(fd)
-            raise FileRefused("mount", "It lies on another file system than the source.")
+            raise FileRefused("mount", "It is on a different file system than the source.")
         return fd
 
     def check(self, status: os.stat_result, limit: int) -> None:
@@ -135,13 +135,13 @@ class SafeRoot:
         """
         if not stat.S_ISREG(status.st_mode):
             file_type = stat.S_IFMT(status.st_mode)
-            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "This is not a regular file.")))
         if status.st_dev != self.device:
-            raise FileRefused("mount", "It lies on another file system than the source.")
+            raise FileRefused("mount", "It is on a different file system than the source.")
         if status.st_nlink > 1 and not self.allow_hard_links:
             raise FileRefused("hard-link", build_hard_link_reason(status.st_nlink))
         if status.st_size > limit:
-            raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
+            raise FileRefused("size", f"The file has {status.st_size:,} bytes. The limit is {limit:,}.")
 
     def read_file(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
         """Open a file, check it by its descriptor, and read it.
@@ -163,7 +163,9 @@ class SafeRoot:
             os.close(fd)
         size, mtime = len(content), before.st_mtime_ns
         if (before.st_size, after.st_size, after.st_mtime_ns) != (size, size, mtime):
-            raise FileRefused("changing", "It changed while it was being read; the next refresh tries again.")
+            raise FileRefused(
+                "changing", ("The file changed while it was being read. The next refresh tries again.")
+            )
         # With the ctime from before reading: if it has changed since, the next refresh reads the file again.
         digest = sha256(content).hexdigest()
         return FileStamp(size, mtime, before.st_ctime_ns, before.st_ino, digest), content
@@ -171,8 +173,8 @@ class SafeRoot:
 
 def build_hard_link_reason(count: int) -> str:
     return (
-        f"It has {count:,} hard links, so it may also exist outside of the source. "
-        "Allow hard links in the source's settings to read it."
+        f"The file has {count:,} hard links, so it may also exist outside the source. To read it, "
+        "allow hard links in the source's settings."
     )
 
 
@@ -214,7 +216,7 @@ class PathTrail:
 
     def go_up(self) -> None:
         if not self.names:
-            raise FileRefused("link-out", "The link leads out of the source.")
+            raise FileRefused("link-out", "The link points outside the source.")
         os.close(self.folders.pop())
         self.names.pop()
 
@@ -246,7 +248,7 @@ class PathTrail:
         """
         resolved = self.resolve_folder(path, is_required)
         if not stat.S_ISDIR(resolved.status.st_mode):
-            raise FileRefused("not-folder", "It is not a folder.") if is_required else PathMissing
+            raise FileRefused("not-folder", "This is not a folder.") if is_required else PathMissing
         fd = self.root.enter(resolved.folder, resolved.name)
         self.real_path = resolved.path
         try:
@@ -259,7 +261,7 @@ class PathTrail:
             return self.resolve(path)
         except PathMissing as error:
             if is_required:
-                raise FileRefused("missing", "There is no such folder.") from error
+                raise FileRefused("missing", "Folder not found.") from error
             raise
 
     def stat_name(self, name: str, is_linked: bool) -> os.stat_result:
@@ -275,7 +277,7 @@ class PathTrail:
         if not stat.S_ISDIR(status.st_mode):
             raise build_missing_error(is_linked)
         if len(self.names) == MAX_FOLDER_DEPTH:
-            raise FileRefused("depth", f"It lies more than {MAX_FOLDER_DEPTH} folders deep.")
+            raise FileRefused("depth", f"It is more than {MAX_FOLDER_DEPTH} folders deep.")
         self.folders.append(self.root.enter(self.folders[-1], name))
         self.names.append(name)
 
@@ -284,19 +286,24 @@ class PathTrail:
         self.link_hops += 1
         if self.link_hops > MAX_LINK_HOPS:
             raise FileRefused(
-                "link-loop", f"The link leads through more than {MAX_LINK_HOPS} others, or in a circle."
+                "link-loop",
+                (f"The link passes through more than {MAX_LINK_HOPS} other links, or is circular."),
             )
         try:
             target = os.readlink(name, dir_fd=self.folders[-1])
         except OSError as error:
-            raise FileRefused("replaced", "It was replaced while it was being opened.") from error
+            raise FileRefused("replaced", "The file was replaced while it was being opened.") from error
         if not target.startswith("/"):
             return target.split("/")
         if f"{target}/".startswith(f"{self.root.path}/"):
             self.return_to_root()
             return target[len(self.root.path) :].split("/")
-        raise FileRefused("link-out", "The link leads out of the source.")
+        raise FileRefused("link-out", "The link points outside the source.")
 
 
 def build_missing_error(is_linked: bool) -> FileRefused | PathMissing:
-    return FileRefused("link-dangling", "The link leads to nothing.") if is_linked else PathMissing()
+    return (
+        FileRefused("link-dangling", "The link is broken: its target does not exist.")
+        if is_linked
+        else PathMissing()
+    )

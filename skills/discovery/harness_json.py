@@ -53,7 +53,7 @@ def parse_harness(data: Any) -> Harness:
 def list_harness_problems(data: Any) -> list[HarnessProblem]:
     if not isinstance(data, Mapping):
         return [("", "Expected an object.")]
-    missing = [(f"/{key}", "This key is needed.") for key in ("name", "rules") if key not in data]
+    missing = [(f"/{key}", "This key is required.") for key in ("name", "rules") if key not in data]
     return missing + list_key_problems(data, "", HARNESS_CHECKS)
 
 
@@ -64,9 +64,7 @@ def list_key_problems(
     problems: list[HarnessProblem] = []
     for key, value in data.items():
         check = checks.get(key) if isinstance(key, str) else None
-        problems += (
-            check(value, f"{pointer}/{key}") if check else [(f"{pointer}/{key}", "This key is not known.")]
-        )
+        problems += check(value, f"{pointer}/{key}") if check else [(f"{pointer}/{key}", "Unknown key.")]
     return problems
 
 
@@ -74,7 +72,7 @@ def list_item_problems(max_items: int, check: HarnessCheck, value: Any, pointer:
     if not isinstance(value, list):
         return [(pointer, "Expected a list.")]
     if len(value) > max_items:
-        return [(pointer, f"{len(value)} are too many; at most {max_items} fit.")]
+        return [(pointer, f"At most {max_items} items are allowed, not {len(value)}.")]
     return [problem for index, item in enumerate(value) for problem in check(item, f"{pointer}/{index}")]
 
 
@@ -86,7 +84,7 @@ def list_choice_problems(allowed: Sequence[str], value: Any, pointer: str) -> li
 def list_rule_problems(value: Any, pointer: str) -> list[HarnessProblem]:
     if not isinstance(value, Mapping):
         return [(pointer, "Expected an object.")]
-    missing = [(f"{pointer}/{key}", "This key is needed.") for key in RULE_KEYS[:2] if key not in value]
+    missing = [(f"{pointer}/{key}", "This key is required.") for key in RULE_KEYS[:2] if key not in value]
     return missing + list_key_problems(value, pointer, RULE_CHECKS)
 
 
@@ -113,7 +111,7 @@ def find_text_problem(value: Any) -> str:
         return "Expected text."
     if len(value) > MAX_PATH_LENGTH:
         return f"Longer than {MAX_PATH_LENGTH} characters."
-    return "" if value.isprintable() else "Holds characters that cannot be shown."
+    return "" if value.isprintable() else "Contains unprintable characters."
 
 
 def find_path_problem(value: Any) -> str:
@@ -125,10 +123,10 @@ def find_path_problem(value: Any) -> str:
         return problem
     names = value.split("/")
     if value.startswith(("/", "~")) or "\\" in value:
-        return "Expected a path below the source's root, with / between names."
+        return "Expected a path below the source's root, with names separated by /."
     if len(names) > MAX_PATH_DEPTH:
-        return f"More than {MAX_PATH_DEPTH} names deep."
-    return "Names may not be empty, . or .. in a path." if {"", ".", ".."} & set(names) else ""
+        return f"More than {MAX_PATH_DEPTH} levels deep."
+    return "Names in a path must not be empty, . or .." if {"", ".", ".."} & set(names) else ""
 
 
 def find_pattern_problem(value: Any) -> str:
@@ -137,8 +135,8 @@ def find_pattern_problem(value: Any) -> str:
         return problem
     *folders, name = below.split("/")
     if below.count("*") > 1 or any("*" in folder and folder != "*" for folder in folders):
-        return "One * is allowed, as a folder's whole name or inside the file's name."
-    return "[ ] and ? have no meaning here." if set("[]?") & set(name) else ""
+        return "One * is allowed, as a whole folder name or within the file name."
+    return "[ ] and ? are not supported." if set("[]?") & set(name) else ""
 
 
 def find_single_name_problem(value: Any) -> str:
@@ -148,7 +146,7 @@ def find_single_name_problem(value: Any) -> str:
 
 
 def find_plain_folder_problem(value: Any) -> str:
-    return find_path_problem(value) or ("A folder takes no *." if "*" in value else "")
+    return find_path_problem(value) or ("A folder must not contain *." if "*" in value else "")
 
 
 def find_global_folder_problem(value: Any) -> str:

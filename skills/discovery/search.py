@@ -48,8 +48,8 @@ class FolderCrowded(FileRefused):
     def __init__(self, most: int) -> None:
         super().__init__(
             CUT_FOLDER_RULE,
-            f"It has more than {most:,} names. Only files and folders that a rule names without * were "
-            "read in it; the rest was left out.",
+            f"The folder has more than {most:,} entries. Only files and folders that a rule names "
+            "without * were read. The rest was skipped.",
         )
 
 
@@ -107,14 +107,14 @@ class FileSearch:
     def check_deadline(self) -> None:
         if self.clock() > self.deadline:
             raise SearchStopped(
-                "time", f"Looking took more than {self.caps.seconds:g} seconds; the rest was left out."
+                "time", f"The search took more than {self.caps.seconds:g} seconds. The rest was skipped."
             )
 
     def count_file(self, path: str) -> None:
         self.check_deadline()
         if self.seen_count == self.caps.files:
-            message = f"There are more than {self.caps.files:,} files to read"
-            raise SearchStopped("files", f"{message}; {escape_path(path)} and all that follow were left out.")
+            message = f"There are more than {self.caps.files:,} files"
+            raise SearchStopped("files", f"{message}. {escape_path(path)} and all later files were skipped.")
         self.seen_count += 1
 
     def list_folder(self, fd: int, path: str) -> list[os.DirEntry[str]]:
@@ -131,15 +131,18 @@ class FileSearch:
             raise FolderCrowded(self.caps.folder_entries)
         self.entries += len(folder_entries)
         if len(folder_entries) > remaining:
-            message = f"There are more than {self.caps.entries:,} names to look at"
+            message = f"There are more than {self.caps.entries:,} files and folders"
             raise SearchStopped(
-                "entries", f"{message}; {escape_path(path) or 'the root'} and all that follow were left out."
+                "entries",
+                (f"{message}; {escape_path(path) or 'the root'} and everything after it was skipped."),
             )
         return folder_entries
 
     def add_refusal(self, path: str, error: FileRefused) -> None:
         if len(self.refusals) >= self.caps.files:
-            raise SearchStopped("files", f"More than {self.caps.files:,} refusals; the rest was left out.")
+            raise SearchStopped(
+                "files", (f"More than {self.caps.files:,} files were rejected. The rest was skipped.")
+            )
         self.refusals.setdefault(path, Refusal(escape_path(path) or ROOT_PATH, error.rule, error.reason))
 
     def add_cut_folder(self, path: str, error: FolderCrowded) -> None:
@@ -238,7 +241,7 @@ class FileSearch:
         # Unchanged files count too, although they are not read. Otherwise the accepted files would depend on
         # the known stamps.
         if self.total_bytes + status.st_size > self.caps.total_bytes:
-            raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
+            raise FileRefused("total", f"The files have more than {self.caps.total_bytes:,} bytes in total.")
         known_stamp = self.known_stamps.get(path)
         if known_stamp and known_stamp.matches(status):
             return known_stamp, None
@@ -275,17 +278,17 @@ class FileSearch:
         if not working_directory.isprintable():
             raise SearchStopped("name", build_unprintable_error(working_directory).reason)
         if ".." in working_directory.split("/"):
-            raise SearchStopped("path", "A working directory is written without .. in it.")
+            raise SearchStopped("path", "A working directory must not contain “..”.")
         if not working_directory.startswith("/"):
             return working_directory
         if not f"{working_directory}/".startswith(f"{self.root.path}/"):
-            raise SearchStopped("outside", "The working directory lies outside the source.")
+            raise SearchStopped("outside", "The working directory is outside the source.")
         return working_directory[len(self.root.path) :].strip("/")
 
 
 def build_unprintable_error(path: str) -> FileRefused:
-    return FileRefused("name", f"The name holds characters that cannot be shown: {escape_path(path)}")
+    return FileRefused("name", f"The name contains unprintable characters: {escape_path(path)}")
 
 
 def build_depth_error(depth: int) -> FileRefused:
-    return FileRefused("depth", f"It lies more than {depth} folders below the source's root.")
+    return FileRefused("depth", f"It is more than {depth} folders below the source's root.")

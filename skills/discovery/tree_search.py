@@ -173,8 +173,8 @@ class TreeSearch(FileSearch):
 
 def build_linked_folder_error(path: str, target: str) -> FileRefused:
     if not target or f"{path}/".startswith(f"{target}/"):
-        return FileRefused("link-loop", "The link leads back to a folder that contains it.")
+        return FileRefused("link-loop", "The link points to a folder that contains it.")
     return FileRefused(
         "link-folder",
-        "It is a link to another folder of the source. Only links that a rule names are followed.",
+        "This is a link to another folder of the source. Only links that a rule names are followed.",
     )

@@ -31,7 +31,7 @@ from skills.models import ContextFile
 
 DEFAULT_WAIVER_PERIOD = timedelta(days=30)
 MAX_BATCH_SIZE = 50
-NOT_FOUND_ERROR = {"code": "not_found", "detail": "There is nothing here under this name."}
+NOT_FOUND_ERROR = {"code": "not_found", "detail": "Not found."}
 # The digest of the content that the client saw. Empty for a missing file.
 SEEN_DIGEST_SCHEMA: Schema = {
     "type": "string",
@@ -42,7 +42,7 @@ WAIVER_DATE_SCHEMA: Schema = {
     "type": "string",
     "format": "date",
     "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "description": "The last day, at most a year from now; 30 days from now when absent.",
+    "description": "The last day, at most a year from now. Default: 30 days from now.",
 }
 WAIVER_REQUEST_SCHEMA = object_schema(
     {"digest": digest_schema(), "reason": line_schema(500, least=1), "until": WAIVER_DATE_SCHEMA},
@@ -70,7 +70,7 @@ BULK_APPROVAL_RESULT_SCHEMA = object_schema(
                 {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA},
                 title="ContextFileRejection",
             ),
-            description="One refusal stops no other.",
+            description="One rejected file does not affect the others.",
         ),
     },
     title="ContextFileApprovalResult",
@@ -136,7 +136,7 @@ def parse_waiver_end(body: dict[str, Any]) -> date:
     except ValueError:
         day = None
     if day is None:
-        raise InvalidInput.on("until", "There is no such day.")
+        raise InvalidInput.on("until", "This date does not exist.")
     return day
 
 

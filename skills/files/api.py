@@ -114,11 +114,9 @@ urlpatterns: list[URLPattern] = [
             query={
                 "q": line_schema(200, least=1, description="Part of a path."),
                 "status": enum_schema(FileState.values, title="FileState"),
-                "source": slug_schema(description="Only those of this source."),
+                "source": slug_schema(description="Only files of this source."),
                 "kind": enum_schema(FILE_KINDS, title="FileKind"),
-                "needs_review": boolean_schema(
-                    description="Whether it is in the inbox, for someone to decide."
-                ),
+                "needs_review": boolean_schema(description="Whether it is in the inbox and needs review."),
                 "updated_since": datetime_schema(),
                 "fields": FIELDS_PARAM,
                 **PAGINATION_PARAMS,

@@ -53,19 +53,19 @@ REVISION_SUMMARY_SCHEMA = object_schema(
 SEEN_DIGEST_SCHEMA = TEXT_SCHEMA | {
     "description": "The digest to send with `:approve`; empty if the file is missing."
 }
-MASKED_SCHEMA = boolean_schema(description="Whether `text` has secrets, which are masked with •••.")
+MASKED_SCHEMA = boolean_schema(description="Whether `text` contains secrets. They are masked with •••.")
 FILE_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1),
     "source": TEXT_SCHEMA,
     "path": TEXT_SCHEMA,
     "kind": enum_schema(FILE_KINDS, title="FileKind"),
-    "name": TEXT_SCHEMA | {"description": "Of a skill."},
+    "name": TEXT_SCHEMA | {"description": "For skills."},
     "status": enum_schema(FileState.values, title="FileState"),
     "reasons": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Why it has this status."),
-    "status_text": TEXT_SCHEMA | {"description": "What prompts contain of it now."},
+    "status_text": TEXT_SCHEMA | {"description": "What prompts currently contain."},
     "exists": boolean_schema(description="Whether the last refresh run found the file."),
     "is_ignored": boolean_schema(),
-    "needs_review": boolean_schema(description="Whether it is in the inbox, for someone to decide."),
+    "needs_review": boolean_schema(description="Whether it is in the inbox and needs review."),
     "latest": nullable_schema(REVISION_SUMMARY_SCHEMA),
     "approved": nullable_schema(REVISION_SUMMARY_SCHEMA),
     "active": nullable_schema(REVISION_SUMMARY_SCHEMA) | {"description": "The revision that prompts use."},
@@ -95,7 +95,7 @@ FILE_DETAIL_SCHEMA = object_schema(
         "is_masked": MASKED_SCHEMA,
         "findings": FINDINGS_SCHEMA,
         "problems": PROBLEMS_SCHEMA,
-        "agents": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Agents that are given it, by slug."),
+        "agents": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Slugs of the agents that get it."),
         "waivers": array_schema(WAIVER_SCHEMA, most=MAX_ITEMS),
     },
     title="ContextFileDetail",

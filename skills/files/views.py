@@ -68,7 +68,7 @@ def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpR
     revision = get_object_or_404(list_revisions(file).select_related("content"), number=number)
     data = revision.content.data
     if data is None:
-        raise Http404("Its words were erased.")
+        raise Http404("Its text was erased.")
     check_download_permission(request, revision)
     return download_response(bytes(data), file.path.rpartition("/")[2], "text/plain; charset=utf-8")
 
@@ -169,7 +169,7 @@ def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
     file = get_requested_skill(request, key)
     folder = get_skill_folder(file)
     if folder is None:
-        raise Http404("Its words were erased.")
+        raise Http404("Its text was erased.")
     if revision := file.in_force or file.newest:
         check_download_permission(request, revision)
     name, files = folder

@@ -31,12 +31,14 @@ from skills.library.selectors import SkillInstructions, SkillOrigin, get_skill_i
 ORIGIN_SCHEMA = object_schema(
     {
         "kind": enum_schema(
-            ["skill", "file"], description="Written here, or found as a file.", title="SkillOriginKind"
+            ["skill", "file"],
+            description="Whether it is a skill record or a discovered skill.",
+            title="SkillOriginKind",
         ),
         "id": integer_schema(1),
         "revision": integer_schema(1),
         "digest": nullable_schema(
-            TEXT_SCHEMA | {"description": "Of the file's content; null for a skill written here."}
+            TEXT_SCHEMA | {"description": "Digest of the file content. Null for a skill record."}
         ),
     },
     title="SkillOrigin",
@@ -48,8 +50,8 @@ AGENT_SKILL_SCHEMA = object_schema(
         "disable_model_invocation": boolean_schema(),
         "origin": ORIGIN_SCHEMA,
         "is_used": boolean_schema(),
-        "hidden_by": TEXT_SCHEMA | {"description": "Where the skill of this name lies that is used instead."},
-        "dropped": array_schema(TEXT_SCHEMA, description="Why the agent's rules leave it out."),
+        "hidden_by": TEXT_SCHEMA | {"description": "Path of the skill with this name that is used instead."},
+        "dropped": array_schema(TEXT_SCHEMA, description="Why the agent's rules exclude it."),
     },
     title="AgentSkill",
 )
@@ -94,7 +96,7 @@ def get_skill_origin(agent_skill: AgentSkill) -> SkillOrigin:
         return SkillOrigin("skill", agent_skill.skill.pk, agent_skill.skill.revision)
     used = agent_skill.file.in_force if agent_skill.file else None
     if used is None:
-        raise ValueError("A skill in use is written here or in force.")
+        raise ValueError("A skill in use is a record or has an active revision.")
     return SkillOrigin("file", used.file_id, used.number, used.digest)
 
 

@@ -37,7 +37,7 @@ from skills.skill_format.decode import MAX_FILE_BYTES
 from skills.skill_format.parser import SkillProblem
 
 JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown"
-WARNINGS_SCHEMA = array_schema(PROBLEM_SCHEMA, description="What was kept in another form than written.")
+WARNINGS_SCHEMA = array_schema(PROBLEM_SCHEMA, description="Values that were stored in a different form.")
 SKILL_FILE_SCHEMA = object_schema({"name": TEXT_SCHEMA, "text": TEXT_SCHEMA}, title="SkillFile")
 IMPORT_SCHEMA = object_schema(
     {
@@ -45,7 +45,7 @@ IMPORT_SCHEMA = object_schema(
             "type": "string",
             "minLength": 1,
             "maxLength": MAX_FILE_BYTES,
-            "description": "A whole SKILL.md: its head between lines of ---, then the instructions.",
+            "description": "A complete SKILL.md: the front matter between --- lines, then the instructions.",
         },
         "message": MESSAGE_SCHEMA,
     },
@@ -162,7 +162,7 @@ METADATA_SCHEMA: Schema = {
     "additionalProperties": line_schema(MAX_METADATA_LENGTH),
     "propertyNames": line_schema(200, least=1),
     "title": "SkillMetadataInput",
-    "description": "Further keys of the head, each with a line of text.",
+    "description": "Further keys of the front matter, each with one line of text.",
 }
 
 
@@ -178,14 +178,12 @@ class SkillResource(RecordResource[Skill]):
     search_fields = ("name", "description")
     link_lists = {"agents": (Agent, "slug")}
     schema_overrides = {
-        "name": slug_schema(description="Lower-case letters, digits and hyphens."),
+        "name": slug_schema(description="Lowercase letters, digits and hyphens."),
         "metadata": METADATA_SCHEMA,
     }
     agent_path = "agent_links__agent__slug"
     read_touches = Touches.AGENT
-    filters = {
-        "agent": slug_schema(description="Only skills that this agent was given, those for all included.")
-    }
+    filters = {"agent": slug_schema(description="Only skills of this agent, including those for all agents.")}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Skill]:
         return list_skills(workspace).prefetch_related("agent_links__agent")

@@ -58,7 +58,7 @@ FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
         TEXT_SCHEMA, most=100_000, description="The selected agents, if its scope is `selected`."
     ),
     "digest": nullable_schema(
-        TEXT_SCHEMA | {"description": "Of the active revision; null if no prompt uses it."}
+        TEXT_SCHEMA | {"description": "Digest of the active revision. Null if no prompt uses it."}
     ),
     "changed_at": datetime_schema(),
 }
@@ -73,7 +73,7 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
         "valid_for": array_schema(
             TEXT_SCHEMA,
             most=100_000,
-            description="Agents that read it and for which it is valid by the rules of their harness.",
+            description="Agents that read it and whose harness accepts it.",
         ),
         "not_valid_for": array_schema(
             object_schema(
@@ -85,7 +85,7 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
                 title="SkillExclusion",
             ),
             most=100_000,
-            description="Agents that read it and leave it out, with the reasons.",
+            description="Agents that read it but exclude it, with the reasons.",
         ),
     },
     title="DiscoveredSkillDetail",
@@ -93,19 +93,25 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
 NOT_COPIED_SCHEMA = array_schema(
     TEXT_SCHEMA,
     most=100_000,
-    description="Further files of the skill, relative to its folder. A skill that is written here has none, "
-    "so they are not copied. Of a skill in a folder, those that its instructions name.",
+    description="More files of the skill, relative to its folder. Skill records have none, so they "
+    "are not copied. For a skill in a folder, the files that its instructions name.",
 )
 ASSIGNMENT_SCHEMA = object_schema(
     {
         "scope": enum_schema(SCOPES, title="SkillScope"),
-        "agents": array_schema(slug_schema(), uniqueItems=True, description="For `selected`: at least one."),
+        "agents": array_schema(
+            slug_schema(), uniqueItems=True, description=("Required for `selected`: at least one agent.")
+        ),
     },
     required=["scope"],
     title="SkillAssignment",
 )
 TRUST_POLICY_SCHEMA = object_schema(
-    {"is_required": boolean_schema(description="Whether someone must trust a discovered skill before use.")},
+    {
+        "is_required": boolean_schema(
+            description=("Whether a discovered skill must be trusted before it is used.")
+        )
+    },
     title="TrustPolicy",
 )
 TRUST_CHANGE_SCHEMA = object_schema(
@@ -113,8 +119,9 @@ TRUST_CHANGE_SCHEMA = object_schema(
         **TRUST_POLICY_SCHEMA["properties"],
         "in_use": enum_schema(
             ["keep", "remove"],
-            description="When trust becomes required: keep the skills in use that nobody has trusted and "
-            "trust them as they are now (the default), or remove them from prompts until someone does.",
+            description="When trust becomes required: keep the untrusted skills in use and trust "
+            "their current content (the default), or remove them from prompts until "
+            "someone trusts them.",
             title="UntrustedSkillAction",
         ),
     },
@@ -125,10 +132,10 @@ TRUST_RESULT_SCHEMA = object_schema(
     {
         **TRUST_POLICY_SCHEMA["properties"],
         "kept": array_schema(
-            integer_schema(1), most=100_000, description="Ids of skills that were kept in use and trusted."
+            integer_schema(1), most=100_000, description="IDs of skills that were kept and are now trusted."
         ),
         "removed": array_schema(
-            integer_schema(1), most=100_000, description="Ids of skills that prompts no longer list."
+            integer_schema(1), most=100_000, description="IDs of skills that prompts no longer list."
         ),
     },
     title="TrustPolicyResult",
@@ -292,13 +299,13 @@ urlpatterns: list[URLPattern] = [
             touches=Touches.AGENT,
             answer=page_schema(FOUND_SKILL_SCHEMA),
             query={
-                "q": line_schema(200, least=1, description="Words to look for."),
+                "q": line_schema(200, least=1, description="Text to search for."),
                 "status": enum_schema(
                     STATUSES,
-                    description="Without it, all except ignored ones.",
+                    description="Default: all except ignored skills.",
                     title="DiscoveredSkillStatus",
                 ),
-                "source": slug_schema(description="Only those of this source."),
+                "source": slug_schema(description="Only skills of this source."),
                 "updated_since": datetime_schema(),
                 "fields": FIELDS_PARAM,
                 **PAGINATION_PARAMS,

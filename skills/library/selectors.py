@@ -114,7 +114,7 @@ def get_folder_name(path: str) -> str:
     return path.split("/")[-2] if "/" in path else ""
 
 
-AssignmentKind = Literal["attached", "for all", "found", "handed", "handed to all"]
+AssignmentKind = Literal["attached", "for all", "found", "assigned", "assigned to all"]
 
 
 @dataclass(frozen=True)
@@ -147,4 +147,4 @@ def get_assignment_kind(agent_skill: AgentSkill) -> AssignmentKind:
     if agent_skill.skill is not None:
         return "for all" if agent_skill.skill.for_all_agents else "attached"
     reach = agent_skill.file.reach if agent_skill.file else Reach.FOUND
-    return "found" if reach == Reach.FOUND else "handed to all" if reach == Reach.ALL else "handed"
+    return "found" if reach == Reach.FOUND else "assigned to all" if reach == Reach.ALL else "assigned"

@@ -37,7 +37,7 @@ METADATA_FORMAT_MESSAGE = format_lazy(
     ),
     most=f"{MAX_METADATA_LENGTH:,}",
 )
-MISSING_BODY_MESSAGE = gettext_lazy("There are no instructions below the front matter. A skill needs some.")
+MISSING_BODY_MESSAGE = gettext_lazy("The instructions are missing. Add them below the front matter.")
 # Front matter keys by field name, where the two differ.
 HEAD_KEYS = {
     "allowed_tools": "allowed-tools",
@@ -232,7 +232,7 @@ def assign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
     holders = list_assigned_agents(skill)
     if agent in holders:
         return skill
-    return save_assigned_agents(skill, [*holders, agent], f"Given to {agent}", by=by)
+    return save_assigned_agents(skill, [*holders, agent], f"Assigned to {agent}", by=by)
 
 
 @transaction.atomic
@@ -242,9 +242,9 @@ def unassign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
     check_assignable(skill)
     holders = list_assigned_agents(skill)
     if agent not in holders:
-        raise DomainError(_("%(agent)s does not have it.") % {"agent": agent})
+        raise DomainError(_("%(agent)s does not have this skill.") % {"agent": agent})
     remaining = [holder for holder in holders if holder != agent]
-    return save_assigned_agents(skill, remaining, f"Taken from {agent}", by=by)
+    return save_assigned_agents(skill, remaining, f"Removed from {agent}", by=by)
 
 
 @transaction.atomic
@@ -252,14 +252,14 @@ def assign_skill_to_all(skill: Skill, *, by: Actor) -> Skill:
     """Assign the skill to all agents, including future ones."""
     skill = lock_record(skill)
     values = {"for_all_agents": True}
-    return edit_record(skill, values, expected=skill.revision, by=by, message="Given to all agents")
+    return edit_record(skill, values, expected=skill.revision, by=by, message="Assigned to all agents")
 
 
 def check_assignable(skill: Skill) -> None:
     if skill.is_archived:
-        raise DomainError(_("It is archived."))
+        raise DomainError(_("The skill is archived."))
     if skill.for_all_agents:
-        raise DomainError(_("All agents have it."))
+        raise DomainError(_("All agents have this skill."))
 
 
 def list_assigned_agents(skill: Skill) -> list[Agent]:

@@ -113,7 +113,7 @@ class SkillPages(SkillBulkPages):
         """
         needed, in_use = request.POST.get("needed"), request.POST.get("in_use", "")
         if needed not in {"0", "1"}:
-            messages.error(request, gettext("Set whether discovered skills need trust: 1 or 0."))
+            messages.error(request, gettext("Send 1 or 0 to set whether discovered skills require trust."))
             return redirect("skills:list", request.workspace.slug)
         is_unanswered = needed == "1" and in_use not in {"keep", "remove"}
         if is_unanswered and (skills := list_skills_losing_use(request.workspace)):

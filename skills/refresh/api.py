@@ -32,8 +32,8 @@ RUN_PROPERTIES: dict[str, Schema] = {
     "seen": integer_schema(),
     "read": integer_schema(),
     "refused": integer_schema(),
-    "missing": integer_schema(description="How many files a held run did not find; they stay in use."),
-    "outcome": COUNTS_SCHEMA | {"description": "How many files came into which state."},
+    "missing": integer_schema(description="Number of files that a held run did not find. They stay in use."),
+    "outcome": COUNTS_SCHEMA | {"description": "Number of files by new status."},
     "error": TEXT_SCHEMA,
 }
 RUN_SCHEMA = object_schema(RUN_PROPERTIES, title="SourceRun")
@@ -45,7 +45,9 @@ RUN_DETAIL_SCHEMA = object_schema(
         **RUN_PROPERTIES,
         "refusals": array_schema(REFUSAL_SCHEMA, most=100_000),
         "cut_folders": array_schema(
-            TEXT_SCHEMA, most=100_000, description="Folders with too many names, searched only in part."
+            TEXT_SCHEMA,
+            most=100_000,
+            description=("Folders with too many entries, which were searched only in part."),
         ),
         "missing_paths": array_schema(TEXT_SCHEMA, most=100_000),
     },

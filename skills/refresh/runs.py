@@ -24,8 +24,8 @@ START_TIMEOUT = timedelta(seconds=20)
 # After this many lost runs in a row there is no automatic retry: the source may crash each worker.
 MAX_LOST_RUNS = 3
 MAX_REQUEST_ATTEMPTS = 5
-WORKER_LOST_MESSAGE = "Its worker went away."
-GIVEN_UP_MESSAGE = f" That was the case {MAX_LOST_RUNS} times in a row, so it is not tried again by itself."
+WORKER_LOST_MESSAGE = "The worker stopped before the run was finished."
+GIVEN_UP_MESSAGE = f" This happened {MAX_LOST_RUNS} times in a row, so the run is not retried automatically."
 
 
 class SourceArchived(DomainError):

@@ -144,7 +144,7 @@ def finish_run(run: RefreshRun, source: Source, result: DiscoveryResult) -> None
         root_refusal = next((refusal for refusal in result.refusals if refusal.path == "."), None)
         run.status, run.error = (
             RunStatus.FAILED,
-            root_refusal.reason[:500] if root_refusal else "The look ended early.",
+            root_refusal.reason[:500] if root_refusal else "The refresh run ended early.",
         )
 
 

@@ -65,21 +65,29 @@ RULES_FIELDS: dict[str, Schema] = {
         object_schema(
             {
                 "kind": enum_schema(FILE_KINDS, title="FileKind"),
-                "paths": array_schema(PATH_SCHEMA, most=MAX_PATHS, description="In order; one `*` in each."),
+                "paths": array_schema(
+                    PATH_SCHEMA, most=MAX_PATHS, description=("In order, with at most one `*` each.")
+                ),
                 "at": enum_schema(
-                    RULE_SCOPES, description="In each folder, or in the working directory.", title="RuleScope"
+                    RULE_SCOPES,
+                    description="Whether to search each folder or only the working directory.",
+                    title="RuleScope",
                 ),
                 "take": enum_schema(
-                    MATCH_MODES, description="All paths, or the first that exists.", title="RuleMatch"
+                    MATCH_MODES,
+                    description="Whether to read all paths or only the first that exists.",
+                    title="RuleMatch",
                 ),
             },
             required=["kind", "paths"],
             title="DiscoveryRuleInput",
         ),
         most=MAX_RULES,
-        description="What is read, in reading order.",
+        description="The rules, in reading order.",
     ),
-    "global_folder": line_schema(MAX_PATH_LENGTH, description="Stands for `~`; empty for the root."),
+    "global_folder": line_schema(
+        MAX_PATH_LENGTH, description=("The folder that `~` refers to. Empty for the root.")
+    ),
     "extra_skill_folders": array_schema(PATH_SCHEMA, most=MAX_NAMES),
     "off": array_schema(
         enum_schema(FILE_KINDS, title="FileKind"),
@@ -90,7 +98,7 @@ RULES_FIELDS: dict[str, Schema] = {
     "caps": object_schema(
         {name: cap_schema(name) for name in CAP_NAMES},
         required=(),
-        description="Limits of one scan. They can be lowered.",
+        description="Limits of one refresh run. They can be lowered.",
         title="ScanCapsInput",
     ),
 }
@@ -113,11 +121,11 @@ def relax_rules_schema(schema: Schema) -> Schema:
 RULE_SET_SCHEMA = object_schema(
     {
         "harness": enum_schema(HARNESSES, title="Harness"),
-        "is_custom": boolean_schema(description="Whether the workspace has replaced the built-in rules."),
+        "is_custom": boolean_schema(description="Whether the workspace replaces the built-in rules."),
         "sources": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "The sources that are read by these rules.",
+            "description": "Sources that use these rules.",
         },
         "revision": nullable_schema(integer_schema(1, description="Null if they were never changed.")),
         "etag": {"type": "string", "description": "For If-Match."},
@@ -131,7 +139,7 @@ RULES_EXAMPLE = {
         {"kind": "skill", "paths": [".agents/skills/*/SKILL.md"], "at": "each", "take": "all"},
     ]
 }
-REFRESH_NOTE = "The sources that use the rules are refreshed."
+REFRESH_NOTE = "Sources that use these rules are refreshed."
 
 
 class RuleSetResource(RecordResource[RuleSet]):
@@ -224,7 +232,7 @@ class RuleSetResource(RecordResource[RuleSet]):
                     "List rule sets",
                     operation_id="listRuleSets",
                     answer=page_schema(RULE_SET_SCHEMA),
-                    note="One for each harness: what is read in sources, where, and in which order.",
+                    note="One per harness: which files are read in sources, where, and in which order.",
                     **read_options,
                 ),
             ),
@@ -245,7 +253,7 @@ class RuleSetResource(RecordResource[RuleSet]):
                     body=object_schema(RULES_FIELDS, required=["rules"], title="RuleSetInput"),
                     body_example=RULES_EXAMPLE,
                     answer=RULE_SET_SCHEMA,
-                    note=f"Fields that the body does not have get their defaults. {REFRESH_NOTE}",
+                    note=f"Omitted fields are reset to their defaults. {REFRESH_NOTE}",
                     **change_options,
                 ),
                 delete=Operation(

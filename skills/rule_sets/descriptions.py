@@ -18,7 +18,7 @@ KIND_LABELS = {
 }
 SCOPE_LABELS = {
     "each": _("In each folder from the root down to the working directory"),
-    "project": _("In the working directory alone"),
+    "project": _("Only in the working directory"),
 }
 MATCH_MODE_LABELS = {"all": _("All of them"), "first": _("The first that exists")}
 CAP_LABELS = {

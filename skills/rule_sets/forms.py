@@ -86,12 +86,12 @@ def parse_rules_json(text: str) -> Any:
         return parse_strict_json(text)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(
-            _("Line %(line)s, column %(column)s: this is not JSON. %(problem)s.")
+            _("Line %(line)s, column %(column)s: invalid JSON. %(problem)s.")
             % {"line": error.lineno, "column": error.colno, "problem": error.msg}
         ) from error
     except DuplicateKeyError as error:
         raise forms.ValidationError(
-            _("The key “%(key)s” occurs twice in one object.") % {"key": error.key}
+            _("The key “%(key)s” appears twice in an object.") % {"key": error.key}
         ) from error
     except (RecursionError, ValueError) as error:
         raise forms.ValidationError(

@@ -138,7 +138,7 @@ class RuleSetPages(RecordPages[RuleSet]):
 
     def get_harness_rules(self, request: WorkspaceRequest, key: str) -> HarnessRules:
         if key not in HARNESSES:
-            raise Http404("No such rule set.")
+            raise Http404("Rule set not found.")
         return list_harness_rules(request.workspace, [key])[0]
 
     def redirect_to_detail(self, request: WorkspaceRequest, key: str, *, is_changed: bool) -> HttpResponse:

@@ -20,7 +20,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "invisible-character",
         "block",
-        "An invisible character stands here that no script or emoji needs.",
+        "Invisible character that no script or emoji needs. It can hide instructions. Remove it.",
         characters.find_invisible_characters,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.INVISIBLE_CHARACTERS),
@@ -28,7 +28,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "bidi-control",
         "block",
-        "A control character makes text read in another order than it is written.",
+        "Control character that changes the displayed order of the text. Remove it.",
         characters.find_bidi_controls,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.BIDI_CONTROLS),
@@ -36,7 +36,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "bidi-mark",
         "block",
-        "A direction mark stands far from any right-to-left text, or inside a word.",
+        "Direction mark without right-to-left text next to it, or inside a word. Remove it.",
         characters.find_bidi_marks,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.BIDI_MARKS),
@@ -44,7 +44,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "tag-character",
         "block",
-        "Unicode tag characters spell words that only a model reads.",
+        "Unicode tag characters: text that models can read and people cannot see. Remove them.",
         characters.find_tag_characters,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.TAG_CHARACTERS),
@@ -52,7 +52,10 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "variation-selectors",
         "block",
-        "Variation selectors stand in a row or behind plain text: they can carry a hidden message.",
+        (
+            "Several variation selectors in a row, or after plain text. They can carry a hidden message. "
+            "Remove them."
+        ),
         characters.find_hidden_selectors,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.VARIATION_SELECTORS),
@@ -61,7 +64,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "stray-variation-selector",
         "warn",
-        "A variation selector stands behind a character that has no variants.",
+        "Variation selector after a character that has no variants. Remove it.",
         characters.find_stray_selectors,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.VARIATION_SELECTORS),
@@ -69,7 +72,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "control-character",
         "block",
-        "A control character stands here; terminals and editors may hide text around it.",
+        "Control character. Terminals and editors may hide the text around it. Remove it.",
         characters.find_control_characters,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.CONTROL_CHARACTERS),
@@ -77,7 +80,7 @@ HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "mojibake",
         "note",
-        "This looks like text once read in the wrong encoding.",
+        "This looks like text that was read with the wrong encoding.",
         characters.find_mojibake,
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.CONTROL_CHARACTERS),
@@ -87,7 +90,7 @@ PROMPT_TAG_RULES = (
     ScanRule(
         "section-closing",
         "block",
-        "This closes a section of the prompt, so that what follows would pass for ours.",
+        "This closes a section of the prompt, so the text after it would look like part of the layout.",
         prompt_tags.find_section_closings,
         needs="closing",
     ),
@@ -95,14 +98,14 @@ PROMPT_TAG_RULES = (
     ScanRule(
         "section-look-alike",
         "warn",
-        "The text opens and closes a tag that our prompts use for a section.",
+        "The text opens and closes a tag that prompts use for a section.",
         prompt_tags.find_section_pairs,
         needs="closing",
     ),
     ScanRule(
         "field-closing",
         "note",
-        "The text closes a tag that our listings use for a field.",
+        "The text closes a tag that lists in prompts use for a field.",
         prompt_tags.find_field_closings,
         needs="closing",
     ),
@@ -112,7 +115,7 @@ SECRET_RULES = (
         ScanRule(
             f"secret-{pattern.name}",
             "block",
-            f"This looks like {pattern.label}. Take it out and revoke it.",
+            f"This looks like {pattern.label}. Remove and revoke it.",
             build_token_finder(pattern),
             needs=get_required_feature(pattern),
             may_find=build_token_prefilter(pattern),
@@ -123,7 +126,7 @@ SECRET_RULES = (
         ScanRule(
             f"secret-{pattern.name}",
             "block",
-            f"This looks like {pattern.label}. Take it out and change it.",
+            f"This looks like {pattern.label}. Remove and change it.",
             build_embedded_finder(pattern),
             needs=pattern.needs,
             may_find=build_embedded_prefilter(pattern),
@@ -133,7 +136,7 @@ SECRET_RULES = (
     ScanRule(
         OWN_KEY_LOOK_ALIKE.name,
         "note",
-        f"This has the shape of {OWN_KEY_LOOK_ALIKE.label}, but its checksum is wrong.",
+        f"This looks like {OWN_KEY_LOOK_ALIKE.label}, but its checksum is wrong.",
         build_token_finder(OWN_KEY_LOOK_ALIKE),
         needs=get_required_feature(OWN_KEY_LOOK_ALIKE),
         may_find=build_token_prefilter(OWN_KEY_LOOK_ALIKE),
@@ -143,21 +146,24 @@ HIDDEN_INSTRUCTION_RULES = (
     ScanRule(
         "order-in-comment",
         "warn",
-        "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
+        (
+            "A comment contains text that reads like instructions to a model. It is not visible on the "
+            "rendered page."
+        ),
         hidden_instructions.find_comment_instructions,
         needs="comment",
     ),
     ScanRule(
         "order-in-link-title",
         "warn",
-        "The title of a link holds what reads like an order to a model.",
+        "The title of a link contains text that reads like instructions to a model.",
         hidden_instructions.find_link_title_instructions,
         needs="]",
     ),
     ScanRule(
         "long-base64",
         "warn",
-        "A long run of base64: a model may decode what a person does not.",
+        "Long base64 text. A model may decode it, but people cannot read it.",
         hidden_instructions.find_long_base64,
         needs=WORD_LENGTH_FEATURES[60],
         may_find=hidden_instructions.can_contain_base64,
@@ -167,7 +173,7 @@ PERMISSION_RULES = (
     ScanRule(
         "wide-tools",
         "warn",
-        "The skill asks for tools without any bound.",
+        "The skill requests tools without limits.",
         permissions.find_unbounded_tools,
         SKILL_TEXT_KINDS,
         needs="head",
@@ -176,7 +182,7 @@ PERMISSION_RULES = (
     ScanRule(
         "permission-mode",
         "warn",
-        "The skill asks to pass by the harness's permissions.",
+        "The skill tries to bypass the permissions of the harness.",
         permissions.find_permission_modes,
         SKILL_TEXT_KINDS,
         needs="head",
@@ -187,7 +193,7 @@ PERMISSION_RULES = (
     ScanRule(
         "skill-hooks",
         "warn",
-        "The skill brings hooks or servers: commands that run without being asked for.",
+        "The skill contains hooks or servers, which run commands automatically.",
         permissions.find_hooks,
         SKILL_TEXT_KINDS,
         needs="head",

@@ -17,7 +17,7 @@ from skills.scanning.rules import SCAN_RULES, SECRET_RULES
 
 MAX_FINDINGS = 100
 SEVERITY_ORDER: dict[Severity, int] = {"block": 0, "warn": 1, "note": 2}
-MORE_FINDINGS_MESSAGE = "More was found than is shown here."
+MORE_FINDINGS_MESSAGE = "There are more findings than shown here."
 
 MatchedRule = tuple[ScanRule, RuleMatch]
 

@@ -139,7 +139,7 @@ TOKEN_PATTERNS = (
     ),
     SecretPattern(
         "slack-webhook",
-        "the address of a Slack webhook",
+        "the URL of a Slack webhook",
         ("hooks.slack.com",),
         r"hooks\.slack\.com/(?:services|triggers|workflows)/(?P<secret>[A-Za-z0-9/]{30,200}+)",
     ),
@@ -158,7 +158,7 @@ TOKEN_PATTERNS = (
     ),
     SecretPattern(
         "openai-key",
-        "an API key of the OpenAI kind",
+        "an OpenAI-style API key",
         ("sk-",),
         r"sk-(?!ant-)(?P<secret>[\w-]{32,300}+)",
         is_random_secret,
@@ -194,7 +194,9 @@ TOKEN_PATTERNS = (
         ("AccountKey=", "SharedAccessKey="),
         r"(?:Account|SharedAccess)Key=(?P<secret>(?:[A-Za-z0-9+/]{43}){1,2}={1,2})",
     ),
-    SecretPattern("own-key", "a key of this Dramatis", ("drm_",), OWN_KEY_REGEX, is_own_key),
+    SecretPattern(
+        "own-key", "an API key of this Dramatis installation", ("drm_",), OWN_KEY_REGEX, is_own_key
+    ),
 )
 EMBEDDED_SECRET_PATTERNS = (
     SecretPattern(
@@ -206,7 +208,7 @@ EMBEDDED_SECRET_PATTERNS = (
     SecretPattern("private-key", "a private key", ("PRIVATE KEY",), PRIVATE_KEY_REGEX, is_key_block),
     SecretPattern(
         "url-password",
-        "an address with a password",
+        "a URL with a password",
         ("@",),
         URL_CREDENTIALS_REGEX,
         is_real_password,
@@ -215,7 +217,7 @@ EMBEDDED_SECRET_PATTERNS = (
     ),
 )
 OWN_KEY_LOOK_ALIKE = SecretPattern(
-    "own-key-look-alike", "a key of Dramatis", ("drm_",), OWN_KEY_REGEX, is_own_key_look_alike
+    "own-key-look-alike", "a Dramatis API key", ("drm_",), OWN_KEY_REGEX, is_own_key_look_alike
 )
 
 

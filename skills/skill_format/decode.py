@@ -43,7 +43,7 @@ def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[s
         return source, ()
     data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     if len(data) > max_bytes:
-        message = f"The file has {len(data):,} bytes; at most {max_bytes:,} are read."
+        message = f"The file has {len(data):,} bytes. The limit is {max_bytes:,}."
         return "", (SkillProblem("", message, 1, SkillFlaw.UNREADABLE),)
     try:
         return (source if isinstance(source, str) else source.decode()), ()
@@ -62,6 +62,6 @@ def list_unreadable_characters(text: str, field: str, line: int) -> tuple[SkillP
 
 
 def _build_utf8_problem(data: bytes, position: int) -> SkillProblem:
-    hint = " It looks like UTF-16; save it as UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+    hint = " The file seems to be UTF-16. Save it as UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     message = f"Byte {position + 1} (0x{data[position]:02X}) is not UTF-8.{hint}"
     return SkillProblem("", message, data.count(b"\n", 0, position) + 1, SkillFlaw.UNREADABLE)

@@ -51,4 +51,4 @@ def is_outside_target(target: str) -> bool:
 
 def build_outside_message(target: str) -> str:
     name = target if target.isprintable() else target.encode("unicode_escape").decode("ascii")
-    return f"It refers to {name}, which lies outside of the skill's folder and is not part of the skill."
+    return f"It refers to {name}, which is outside the skill's folder and not part of the skill."

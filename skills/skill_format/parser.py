@@ -56,9 +56,9 @@ __all__ = [
 
 FRONT_MATTER_LINE = 2  # Line 1 is the opening "---".
 MISSING_FRONT_MATTER_MESSAGE = (
-    "A skill begins with front matter: a line of ---, its keys, and a line of --- again."
+    "A skill must start with front matter: a --- line, the keys, and another --- line."
 )
-ROUND_TRIP_MESSAGE = "The skill would not read back the same; look at the keys of its own."
+ROUND_TRIP_MESSAGE = "The skill cannot be stored without changes. Check its additional keys."
 
 
 class InvalidSkill(ValueError):
@@ -180,13 +180,16 @@ def _iter_unknown_blocks(blocks: Iterable[YamlBlock]) -> Iterator[tuple[str, Yam
 
 def _find_unknown_fields(blocks: Iterable[YamlBlock]) -> Iterator[SkillProblem]:
     for key, block in _iter_unknown_blocks(blocks):
-        message = f'"{key[:64]}" is no field of the Agent Skills rules; "metadata" takes keys of your own.'
+        message = (
+            f'"{key[:64]}" is not a field of the Agent Skills specification. '
+            'Put your own keys under "metadata".'
+        )
         yield SkillProblem(key, message, block.line, SkillFlaw.UNKNOWN_FIELD)
 
 
 def _find_flow_styles(blocks: Iterable[YamlBlock]) -> Iterator[SkillProblem]:
     """Find flow style (brackets and braces), which the reference parser rejects but most harnesses accept."""
-    message = "Write one entry per line, without brackets or braces around them."
+    message = "Write one entry per line, without brackets or braces."
     for block in blocks:
         yield from (
             SkillProblem(block.key or "", message, line, SkillFlaw.FLOW_STYLE) for line in block.flow_lines

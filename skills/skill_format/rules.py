@@ -18,7 +18,7 @@ MAX_COMPATIBILITY_LENGTH = 500
 NAME_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 NAME_MISSING_MESSAGE = "A skill needs a name."
-NAME_FORMAT_MESSAGE = "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
+NAME_FORMAT_MESSAGE = "Use lowercase letters, digits and single hyphens, with no hyphen at either end."
 DESCRIPTION_MISSING_MESSAGE = "A skill needs a description: it is all a model sees until it loads the skill."
 BOOLEAN_VALUES = {"": False, "false": False, "true": True}
 
@@ -139,7 +139,10 @@ def find_name_flaws(value: YamlValue) -> FlawMessages:
     if not is_valid_skill_name(name):
         yield SkillFlaw.NAME_SHAPE, NAME_FORMAT_MESSAGE
     elif not name.isascii():
-        yield SkillFlaw.NAME_SCRIPT, "The name has letters beyond a to z, which not every reader accepts."
+        yield (
+            SkillFlaw.NAME_SCRIPT,
+            ("The name contains letters other than a to z, which not every harness accepts."),
+        )
 
 
 def is_valid_skill_name(name: str) -> bool:
@@ -181,7 +184,7 @@ def find_tools_flaws(value: YamlValue) -> FlawMessages:
 def find_metadata_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, dict):
         if value:
-            yield SkillFlaw.METADATA_SHAPE, "Metadata must be keys with values; what stands here is left out."
+            yield SkillFlaw.METADATA_SHAPE, "Metadata must be keys with values. This value is ignored."
         return
     nested = ((key, part) for key, part in value.items() if not isinstance(part, str))
     for key, part in islice(nested, MAX_PROBLEMS):
@@ -193,7 +196,10 @@ def find_metadata_flaws(value: YamlValue) -> FlawMessages:
 
 def find_switch_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str) or value.lower() not in BOOLEAN_VALUES:
-        yield SkillFlaw.SWITCH_SHAPE, '"disable-model-invocation" must be true or false; it counts as false.'
+        yield (
+            SkillFlaw.SWITCH_SHAPE,
+            '"disable-model-invocation" must be true or false. It is treated as false.',
+        )
 
 
 def is_text_list(value: YamlValue) -> bool:

@@ -19,8 +19,8 @@ YAML_FLAWS = frozenset({SkillFlaw.FLOW_STYLE, SkillFlaw.UNKNOWN_FIELD})
 NAME_FLAWS = frozenset({SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER})
 INVALID_NAME_FLAWS = frozenset({SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE})
 INVALID_FOLDER_NAME_MESSAGE = (
-    "The skill has no name, and its folder's name cannot serve as one: use at most 64 lower-case letters, "
-    "digits and single hyphens."
+    "The skill has no name, and its folder's name is not a valid name. Use at most 64 lowercase "
+    "letters, digits and single hyphens."
 )
 DEFAULT_HARNESS = "plain"
 LENGTH_FLAWS = frozenset({SkillFlaw.DESCRIPTION_LENGTH, SkillFlaw.COMPATIBILITY})

@@ -54,7 +54,7 @@ from skills.uploads.api import build_push_urls
 
 HOLD_SCHEMA = object_schema(
     {"run": integer_schema(1), "missing": integer_schema(1)},
-    description="The run that waits for the removal of its missing files to be confirmed; null if none.",
+    description="The run whose missing files need confirmation. Null if there is none.",
     title="SourceHold",
 )
 CONFIRMATION_SCHEMA = object_schema(
@@ -62,7 +62,7 @@ CONFIRMATION_SCHEMA = object_schema(
     title="RemovalConfirmation",
 )
 GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA}, title="AllowedFolder")
-NO_SCHEDULE_MESSAGE = "Pushed files are read when they are pushed; leave this out."
+NO_SCHEDULE_MESSAGE = "Pushed files are read when they are pushed. Omit this."
 # Names in the API of the values of `approval`.
 APPROVALS = {"automatic": Adoption.AUTOMATIC, "manual": Adoption.BY_HAND}
 APPROVAL_NAMES = {adoption: name for name, adoption in APPROVALS.items()}
@@ -75,12 +75,12 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         title="SourceKind",
     ),
     "allowed_folder": nullable_schema(
-        line_schema(1_000, least=1, description="The path of an allowed folder; null if files are pushed.")
+        line_schema(1_000, least=1, description="The path of an allowed folder. Null if files are pushed.")
     ),
     "location": line_schema(
         1_000,
-        description="Absolute path of the root for the bots that read it. Prompts print paths below it; "
-        "empty: relative paths.",
+        description="Absolute path of the root on the machine of the bots. Prompts show paths below "
+        "it. If empty, they show relative paths.",
     ),
     "harnesses": array_schema(
         enum_schema(HARNESSES, title="Harness"),
@@ -91,12 +91,11 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
     ),
     "approval": enum_schema(
         APPROVALS,
-        description="Whether valid revisions are used at once, or after someone approves them. If absent: "
-        "manual.",
+        description="Whether valid revisions are used immediately or after approval. Default: manual.",
         title="SourceApproval",
     ),
     "refresh_minutes": nullable_schema(
-        integer_schema(1, 10_080, description="Minutes between refresh runs; null: only on request.")
+        integer_schema(1, 10_080, description="Minutes between refresh runs. Null: only on request.")
     ),
     "allow_hard_links": boolean_schema(
         default=False,
@@ -126,7 +125,7 @@ class SourceResource(RecordResource[Source]):
     optional_fields = ("slug",)
     schema_overrides = SOURCE_PROPERTIES
     read_only_fields = {
-        "files": refresh_api.COUNTS_SCHEMA | {"description": "How many of its files are in which state."},
+        "files": refresh_api.COUNTS_SCHEMA | {"description": "Number of files by status."},
         "refreshed_at": nullable_schema(datetime_schema()),
         "last_run": nullable_schema(integer_schema(1)),
         "held": nullable_schema(HOLD_SCHEMA),
@@ -334,7 +333,7 @@ def check_lost_readers(source: Source, harnesses: list[str]) -> None:
     """
     if lost_readers := list_lost_readers(source, harnesses):
         names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
-        raise InvalidInput.on("harnesses", f"Still in use: {names}. Change that at the agents first.")
+        raise InvalidInput.on("harnesses", f"In use by {names}. Change the settings of these agents first.")
 
 
 def grant_index(call: ApiRequest) -> ApiResponse:

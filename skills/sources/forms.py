@@ -53,8 +53,8 @@ class SourceForm(RecordForm):
             "shows them as live, not reviewed. Files with findings go to quarantine in any case."
         ),
         "allow_hard_links": _(
-            "Such a file can be a second name of a file outside the folder. Leave this off unless you know "
-            "who creates the links."
+            "A file with several hard links can also exist outside the folder. Leave this off unless "
+            "you know who creates the links."
         ),
     }
     fieldsets = (
@@ -149,7 +149,7 @@ class UploadForm(forms.Form):
     replace = forms.BooleanField(
         required=False,
         label=_("Delete files that are not in this upload"),
-        help_text=_("Otherwise they are kept. Earlier revisions are always kept."),
+        help_text=_("If not selected, they are kept. Earlier revisions are always kept."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

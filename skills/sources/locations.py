@@ -33,7 +33,7 @@ def find_location_problem(location: str) -> str:
     if not is_absolute_path(location):
         return gettext("Write an absolute path, such as /home/user/project or C:\\Users\\user\\project.")
     if not location.isprintable() or (location.startswith("/") and "\\" in location):
-        return gettext("It contains characters that cannot be displayed, or \\ in a path that starts with /.")
+        return gettext("The path contains unprintable characters, or \\ although it starts with /.")
     if {".", ".."} & set(split_names(location)):
         return gettext(". and .. are not allowed in a path.")
     return ""

@@ -40,7 +40,7 @@ class SourceGrant(WorkspaceOwned):
         # the root. Each refresh checks the folder again.
         if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
-                {"path": gettext("It is not below any of the roots in DRAMATIS_SOURCE_ROOTS.")}
+                {"path": gettext("The folder is not below any of the roots in DRAMATIS_SOURCE_ROOTS.")}
             )
 
 
@@ -176,7 +176,7 @@ def find_source_folder_problem(folder: str) -> str:
         return gettext("Enter a path below the allowed folder, with / between names.")
     if {"", ".", ".."} & set(names) or len(names) > 20:
         return gettext("Names in a path cannot be empty, . or .., and a path can be at most 20 levels deep.")
-    return "" if folder.isprintable() else gettext("It contains characters that cannot be displayed.")
+    return "" if folder.isprintable() else gettext("The path contains unprintable characters.")
 
 
 class AgentContext(WorkspaceOwned):

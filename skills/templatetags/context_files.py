@@ -83,7 +83,7 @@ def file_place(file: ContextFile, source_url: str) -> SafeString:
 @register.filter
 def location_label(location: str) -> str:
     """Return the path of a skill file, or a translated text for a skill that is stored as a record."""
-    return _("written here") if location == SKILL_RECORD_PATH else location
+    return _("skill record") if location == SKILL_RECORD_PATH else location
 
 
 register.filter("reasons", list_state_reasons)

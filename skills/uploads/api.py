@@ -68,8 +68,9 @@ PUSH_SCHEMA = object_schema(
         "files": FILES_SCHEMA,
         "is_complete": boolean_schema(
             default=False,
-            description="Remove files that are not named here, if they were pushed with this key or the key "
-            "may manage sources. If these are most of the files, a person has to confirm it.",
+            description="Remove files that are not in this list, if they were pushed with this key "
+            "or the key can manage sources. If these are most of the files, a person "
+            "must confirm the removal.",
         ),
     },
     required=["files"],
@@ -80,8 +81,8 @@ PUSHED_FILE_SCHEMA = object_schema(
     title="PushedFile",
 )
 PUSH_NOTE = (
-    "Give each file's text, or its bytes in base64. A file that is refused keeps what it said before; "
-    "`quarantined` names those that no prompt will hold."
+    "Send the text of each file, or its bytes in base64. A rejected file keeps its former content. "
+    "`quarantined` lists files that no prompt will contain."
 )
 
 

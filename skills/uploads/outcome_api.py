@@ -17,18 +17,18 @@ from skills.refresh.api import REFUSAL_SCHEMA, RUN_SCHEMA
 from skills.sources.readers import list_source_harnesses
 
 MAX_OUTCOME_ITEMS = 100_000
-POINTER_PROPERTIES = {"pointer": TEXT_SCHEMA | {"description": "Where it stands in the body."}}
+POINTER_PROPERTIES = {"pointer": TEXT_SCHEMA | {"description": "Its position in the body."}}
 PUSH_REFUSAL_SCHEMA = object_schema(
     {**POINTER_PROPERTIES, **REFUSAL_SCHEMA["properties"]}, title="PushRefusal"
 )
 PUSH_OUTCOME_SCHEMA: Schema = object_schema(
     {
         "run": RUN_SCHEMA,
-        "stored": integer_schema(description="How many files were stored."),
+        "stored": integer_schema(description="Number of files stored."),
         "refused": array_schema(
             PUSH_REFUSAL_SCHEMA,
             most=MAX_OUTCOME_ITEMS,
-            description="Files that were not stored; an earlier one stays.",
+            description="Files that were not stored. Earlier content is kept.",
         ),
         "quarantined": array_schema(
             object_schema(
@@ -36,15 +36,17 @@ PUSH_OUTCOME_SCHEMA: Schema = object_schema(
                 title="QuarantinedFile",
             ),
             most=MAX_OUTCOME_ITEMS,
-            description="Stored, but kept from every prompt until someone waives the findings.",
+            description="Stored, but not used in prompts until someone waives the findings.",
         ),
         "invalid": array_schema(
             object_schema({"path": TEXT_SCHEMA, "problems": PROBLEMS_SCHEMA}, title="InvalidFile"),
             most=MAX_OUTCOME_ITEMS,
-            description="Stored, but no prompt can use it as it is.",
+            description="Stored, but invalid, so no prompt can use it.",
         ),
         "unused": array_schema(
-            REFUSAL_SCHEMA, most=MAX_OUTCOME_ITEMS, description="Stored, but named by no rule of the source."
+            REFUSAL_SCHEMA,
+            most=MAX_OUTCOME_ITEMS,
+            description=("Stored, but no rule of the source matches it."),
         ),
     },
     title="PushOutcome",

@@ -22,7 +22,7 @@ from skills.refresh.runs import SourceArchived, request_refresh
 from skills.sources.locks import lock_source
 
 DEFAULT_CAPS = DiscoveryCaps()
-PATH_TAKEN_MESSAGE = "The source already holds a file or folder that many disks take for this one."
+PATH_TAKEN_MESSAGE = "The source already contains a file or folder whose name is the same on many disks."
 
 
 class SourceNotPushable(DomainError):
@@ -114,7 +114,7 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor, pusher: Pusher |
             % {"path": path[:200]}
         )
     if not delete_pushed_files(source, {path}):
-        raise PushedFileNotFound(_("There is no pushed file %(path)s.") % {"path": path[:200]})
+        raise PushedFileNotFound(_("Pushed file %(path)s not found.") % {"path": path[:200]})
     before = {"path": path}
     write_audit_event(
         source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=before
@@ -165,7 +165,7 @@ def list_path_prefixes(path: str) -> list[str]:
 
 def check_bundle(bundle: FileBundle) -> None:
     if not bundle.files and not bundle.refusals:
-        raise InvalidBundle([Refusal(ROOT_PATH, "empty", _("There are no files in the push."))])
+        raise InvalidBundle([Refusal(ROOT_PATH, "empty", _("The push contains no files."))])
     if not bundle.files or any(refusal.path == ROOT_PATH for refusal in bundle.refusals):
         raise InvalidBundle(bundle.refusals)
 

@@ -100,7 +100,7 @@ def test_wrong_passwords_reveal_nothing_and_five_of_them_block_sign_in(
     for _ in range(4):
         client.post("/accounts/login/", wrong, headers={"host": urlsplit(live_server.url).netloc})
     sign_in(stranger)
-    expect(stranger.page.get_by_role("alert")).to_contain_text("Too many failed sign-ins")
+    expect(stranger.page.get_by_role("alert")).to_contain_text("Too many failed sign-in attempts")
 
 
 def test_a_new_user_signs_up_confirms_the_address_and_creates_a_workspace(stranger):

@@ -106,7 +106,9 @@ def test_responsibilities_are_ordered_by_drag_and_by_keyboard(bobs: Visit, pilot
     # This 409 is expected, so the browser may log it.
     page_errors.expected_urls.add(f"{live_server.url}/w/harbour/responsibilities/order/")
     page.keyboard.press("Alt+ArrowDown")
-    expect(sort_status(page)).to_contain_text("These are not all active responsibilities of the agent.")
+    expect(sort_status(page)).to_contain_text(
+        "The list does not contain all active responsibilities of the agent."
+    )
     assert titles(page) == ["Greet ships", "Keep the log", "Light the lamp"]
 
 

@@ -47,7 +47,7 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
     page = alices.page
     alices.go("inbox/")
     expect(row(alices, "AGENTS.md")).to_contain_text("Quarantined")
-    expect(row(alices, "AGENTS.md")).to_contain_text("makes text read in another order")
+    expect(row(alices, "AGENTS.md")).to_contain_text("changes the displayed order")
     # A poll without changes does not touch the page.
     page.evaluate("document.querySelector('#inbox-live').dataset.untouched = 'yes'")
     with page.expect_response(lambda answer: "/inbox/live/" in answer.url) as poll:

@@ -64,7 +64,7 @@ def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder
     (folder / "OPAL.md").mkdir()
     alices.press("Refresh")
     refused = alices.page.get_by_role("table", name="Rejected files with reasons")
-    expect(refused).to_contain_text("A folder stands where a file is expected.", timeout=PATIENCE)
+    expect(refused).to_contain_text("This is a folder, but a file is expected.", timeout=PATIENCE)
     # It waits for approval: new sources are not approved automatically.
     expect(files).to_contain_text("New")
     expect(alices.page.get_by_role("table", name="Recent refreshes")).to_contain_text("alice@example.com")
@@ -84,7 +84,7 @@ def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     expect(files).to_contain_text("tea", timeout=PATIENCE)
     assert upload(alices, ODD) == 422
     alices.sees("Nothing was stored in Pushed files")
-    alices.sees("The path starts at a disk's root")
+    alices.sees("The path is absolute")
     alices.sees_field_error("Zip archive", "None of these files can be accepted.")
 
 
@@ -92,7 +92,7 @@ def test_errors_in_rules_name_their_path(alices):
     alices.go("rule-sets/opal/edit/")
     alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["../x"]}]}')
     assert alices.press("Save") == 422
-    alices.sees_field_error("Rules", "/rules/0/paths/0: Names may not be empty")
+    alices.sees_field_error("Rules", "/rules/0/paths/0: Names in a path must not be empty")
     alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["HOUSE.md"]}]}')
     alices.press("Save")
     alices.sees_message("saved")

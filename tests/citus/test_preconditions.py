@@ -56,7 +56,7 @@ def test_a_distributed_database_meets_the_preconditions(cluster):
 def test_a_second_run_has_nothing_to_do_and_reports_the_nodes(cluster):
     output = StringIO()
     call_command("distribute", stdout=output)
-    assert "There is nothing to do." in output.getvalue()
+    assert "Nothing to do." in output.getvalue()
     for worker in cluster.workers:
         assert f"127.0.0.1:{worker.port}: " in output.getvalue()
 
@@ -72,22 +72,22 @@ def test_another_connection_is_an_obstacle_and_those_between_nodes_are_none(clus
 
 
 def test_a_backup_is_needed(cluster, tmp_path: Path):
-    assert "Name a backup of the last hour" in list_sentences(without_backup=False)
+    assert "Pass a backup of the last hour" in list_sentences(without_backup=False)
     assert list_sentences(without_backup=False, backup=tmp_path / "none")
 
 
 def test_the_restricted_role_is_an_obstacle(cluster):
     with connected_as(RESTRICTED_ROLE):
-        assert "not the owner of the tables" in list_sentences()
+        assert "does not own the tables" in list_sentences()
 
 
 def test_a_database_without_workers_and_tables_is_refused(empty_url):
     plan = manage(empty_url, "distribute", "--plan", "--without-backup")
     assert plan.returncode == 0, plan.stderr[-2_000:]
-    for sentence in ("add workers with citus_add_node()", "run manage.py migrate"):
+    for sentence in ("Add them with citus_add_node()", "run manage.py migrate"):
         assert sentence in plan.stdout
     refused = manage(empty_url, "distribute", "--without-backup")
     assert refused.returncode != 0
-    assert "add workers with citus_add_node()" in refused.stderr
+    assert "Add them with citus_add_node()" in refused.stderr
     with psycopg.connect(empty_url) as server:
         assert server.execute("SELECT count(*) FROM pg_dist_partition").fetchone() == (0,)

@@ -180,7 +180,7 @@ def problem_response(status: int, code: str, **headers: str) -> StubResponse:
         "detail": "It is refused.",
         "code": code,
         "request_id": "req-7",
-        "errors": [{"detail": "This is needed.", "pointer": "/text"}],
+        "errors": [{"detail": "This field is required.", "pointer": "/text"}],
     }
     extra_headers = {name.replace("_", "-"): value for name, value in headers.items()}
     return StubResponse(

@@ -123,7 +123,7 @@ def test_failures_are_described_and_do_not_disturb_the_session(stage, run_hook, 
     (tmp_path / "CLAUDE.md").write_text("Something else.")
     assert "set DRAMATIS_KEY" in run_hook(DRAMATIS_KEY="").stderr
     assert "returned 401" in run_hook(DRAMATIS_KEY="wrong").stderr
-    assert "no such prompt" in run_hook(DRAMATIS_AGENT="nobody").stderr
+    assert "prompt not found" in run_hook(DRAMATIS_AGENT="nobody").stderr
     assert "cannot be reached" in run_hook(DRAMATIS_URL="http://127.0.0.1:1").stderr
     assert not DigestReport.objects.in_workspace(stage.workspace).exists()
 

@@ -36,11 +36,11 @@ def json_response(value: object, status: int = 200) -> StubResponse:
 
 def test_fetch_prints_the_exact_text(stub_server, capfdbinary):
     text = "Be brave.\r\n  Ünd frei – 🦊\n\n"
-    stub_server.respond_with(prompt_response(text, warnings=["The layout has no place for plan."]))
+    stub_server.respond_with(prompt_response(text, warnings=["The layout does not use plan."]))
     assert main(["fetch", "pilot", "deck", "--label", "latest"]) == 0
     out, err = capfdbinary.readouterr()
     assert out == text.encode()
-    assert err == b"dramatis: note: The layout has no place for plan.\n"
+    assert err == b"dramatis: note: The layout does not use plan.\n"
     assert stub_server.requests[0].path.endswith("/channels/deck/prompt?label=latest")
 
 
@@ -57,7 +57,7 @@ def test_fetch_prints_the_last_copy_while_the_server_is_unavailable(stub_server,
     assert main(["fetch", "pilot", "deck"]) == 0
     output = capfd.readouterr()
     assert output.out == "Be brave."
-    assert "The server is unavailable. This is the copy of 20" in output.err
+    assert "The server is unavailable. This is the cached copy of 20" in output.err
     assert main(["fetch", "pilot", "deck", "--no-copy"]) == 3
     assert main(["fetch", "pilot", "mast"]) == 3
     stub_server.start()
@@ -131,9 +131,9 @@ def test_pull_leaves_other_folders_and_bad_names_alone(stub_server, capfd, tmp_p
     stub_server.respond_with(*skill_responses(**{"tea": "x", "../up": "x", "linked": "x"}))
     assert main(["pull", "pilot", str(tmp_path)]) == 1
     err = capfd.readouterr().err
-    assert "left out: tea: The folder exists and was not written by a pull." in err
-    assert "left out: ../up: The name cannot be the name of a folder." in err
-    assert "left out: linked: It is a link" in err
+    assert "skipped: tea: The folder already exists and was not written by a pull." in err
+    assert "skipped: ../up: The name is not a valid folder name." in err
+    assert "skipped: linked: This is a link" in err
     assert (tmp_path / "tea/SKILL.md").read_text() == "Mine."
     stub_server.respond_with(*skill_responses(tea="x"))
     assert main(["pull", "pilot", str(tmp_path / "tea/SKILL.md")]) == 2
@@ -145,7 +145,7 @@ def test_push_sends_the_files_of_the_dry_run(stub_server, capfd, tmp_path):
     assert main(["push", "house", str(tmp_path), "--dry-run"]) == 0
     output = capfd.readouterr()
     assert output.out.split() == ["9", "AGENTS.md"]
-    assert "1 files would be pushed. Other files of the source are removed." in output.err
+    assert "1 files would be pushed. Other files of the source would be removed." in output.err
     assert not stub_server.requests
     stub_server.respond_with(json_response(NOTHING_WRONG, 202))
     assert main(["push", "house", str(tmp_path)]) == 0
@@ -176,7 +176,7 @@ def test_files_that_will_not_be_used_are_listed(stub_server, capfd, tmp_path):
 
 def test_an_empty_folder_is_not_pushed(stub_server, capfd, tmp_path):
     assert main(["push", "house", str(tmp_path)]) == 2
-    assert "no context files" in capfd.readouterr().err
+    assert "No context files" in capfd.readouterr().err
 
 
 def test_replay_prints_the_recorded_text_or_nothing(stub_server, capfd):
@@ -214,7 +214,7 @@ def test_a_refusal_is_printed_to_stderr_only(stub_server, capfd):
     assert output.out == ""
     assert output.err.splitlines() == [
         "dramatis: 404 not_found: It is refused.",
-        "dramatis:   /text: This is needed.",
+        "dramatis:   /text: This field is required.",
         "dramatis: request id: req-7",
     ]
 
@@ -222,14 +222,14 @@ def test_a_refusal_is_printed_to_stderr_only(stub_server, capfd):
 def test_an_unavailable_server_exits_with_3(stub_server, capfd):
     stub_server.stop()
     assert main(["fetch", "pilot", "deck"]) == 3
-    assert "no answer from the server" in capfd.readouterr().err
+    assert "No response from the server" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["DRAMATIS_URL", "DRAMATIS_KEY"])
 def test_missing_settings_are_reported(missing, capfd, monkeypatch):
     monkeypatch.delenv(missing)
     assert main(["fetch", "pilot", "deck"]) == 2
-    assert "Set DRAMATIS_URL and DRAMATIS_KEY first." in capfd.readouterr().err
+    assert "DRAMATIS_URL and DRAMATIS_KEY are required." in capfd.readouterr().err
 
 
 def test_wrong_arguments_exit_with_2_and_the_key_is_never_shown(stub_server, capfd):
@@ -269,9 +269,13 @@ def test_doctor_checks_settings_server_key_and_prompt(stub_server, capfd):
     ("response", "exit_code", "found"),
     [
         (problem_response(401, "invalid_key"), 1, "fail  key: 401 invalid_key. Check DRAMATIS_KEY"),
-        (StubResponse(404, b"<h1>default backend</h1>"), 3, "fail  server: Something else than Dramatis"),
+        (
+            StubResponse(404, b"<h1>default backend</h1>"),
+            3,
+            "fail  server: The response (404) did not come from Dramatis",
+        ),
         (problem_response(503, "unavailable"), 3, "fail  server: 503 unavailable"),
-        (None, 3, "fail  server: There is no answer from the server"),
+        (None, 3, "fail  server: No response from the server"),
     ],
 )
 def test_doctor_names_what_is_wrong(response, exit_code, found, stub_server, capfd):

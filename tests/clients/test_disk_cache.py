@@ -112,7 +112,7 @@ def test_a_disk_error_does_not_withhold_the_prompt(stub_server, make_client, tmp
     (tmp_path / "file").write_text("")
     stub_server.respond_with(prompt_response("Be brave."))
     assert make_client(stub_server.url, cache_dir=tmp_path / "file").prompt().text == "Be brave."
-    assert "cannot be kept on disk" in caplog.text
+    assert "could not be cached" in caplog.text
 
 
 def test_a_failed_write_leaves_the_last_copy(folder, stub_server, make_client, monkeypatch):

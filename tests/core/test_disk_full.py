@@ -62,4 +62,4 @@ def test_a_page_says_that_the_disk_is_full(rf):
     except OperationalError:
         response = server_error(rf.get("/w/harbour/"))
     assert (response.status_code, response["Retry-After"]) == (503, "30")
-    assert "disk of the database is full" in response.content.decode()
+    assert "database disk is full" in response.content.decode()

@@ -263,7 +263,7 @@ class Refusals:
             shape = answer.shape
             for value in values.values():
                 shape = (
-                    re.sub(rf"(There is no [a-z ]+) {value}\b", r"\1 …", shape)
+                    re.sub(rf"(No [a-z ]+) {value}\b", r"\1 …", shape)
                     if value.isdigit()
                     else shape.replace(value, "…")
                 )

@@ -206,7 +206,7 @@ def test_bots_keep_their_version_when_a_layout_is_gone(elsewhere):
     assert rebuild_agents(elsewhere, [stage.agent.pk]).failed == 1
     assert stored_state() == before
     assert stage.prompt.problem == (
-        "Not built: There is no layout “harbour” any more. Choose another for this agent."
+        "Not built: The layout “harbour” no longer exists. Choose another layout for this agent."
     )
     again = stage.fetch()
     assert (again.text, again.number) == (served.text, served.number)

@@ -379,7 +379,7 @@ def test_name_of_the_user_from_a_record(product: Product) -> None:
 def test_only_the_name_of_the_profile_is_injected(product: Product) -> None:
     text = product.fetch(PILOT)
     assert not [value for value in ("Europe/Paris", "Kendal", "Cycles to work.") if value in text]
-    assert "The layout has no place for user.notes." in product.warnings
+    assert "The layout does not use user.notes." in product.warnings
 
 
 # Project Context

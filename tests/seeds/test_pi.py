@@ -291,8 +291,8 @@ def test_this_is_lost_with_a_custom_system_md(replaced, lost):
 def test_what_is_lost_is_in_the_warnings(product):
     product.render("poet", **NOW)
     assert product.warnings == [
-        "The layout has no place for tools.",
-        "The layout has no place for documentation.",
+        "The layout does not use tools.",
+        "The layout does not use documentation.",
     ]
 
 
@@ -472,7 +472,7 @@ def test_without_the_read_tool_there_is_no_skills_block(product):
     product.edit("agents/pi", tools=["bash", "edit", "write", "my_custom_tool"])
     text = product.render("pi", **NOW)
     assert f"{CONTEXT}\n\n{END}" in text
-    assert product.warnings == ["The layout has no place for skills."]
+    assert product.warnings == ["The layout does not use skills."]
 
 
 def test_without_skills_there_is_no_skills_block(product):
@@ -607,7 +607,7 @@ def test_a_tool_that_only_a_call_names_has_a_line_and_a_warning(product):
     assert [line.split(":")[0] for line in list_tool_lines(text)] == ["- bash", "- grep"]
     assert list_guidelines(text) == [PREFER, CONCISE, PATHS]
     assert [tool["name"] for tool in product.tools] == ["bash"]
-    assert "The call names the tool grep, which has no definition." in product.warnings
+    assert "The tool grep of the call has no definition." in product.warnings
 
 
 def test_a_refresh_reloads_system_md_append_system_md_context_files_and_skills(product):

@@ -446,7 +446,7 @@ def test_a_call_cannot_make_a_planning_tool_callable(product: Product) -> None:
     text = product.render(PLANNER, tools=["email_agent"])
     assert text.count(EMAIL_AGENT_BLOCK) == 1
     assert PLANNING_TOOLS in text
-    assert product.warnings == ["The call names the tool email_agent, which has no definition."]
+    assert product.warnings == ["The tool email_agent of the call has no definition."]
 
 
 # Section 5: PTC-Lisp Reference
@@ -617,7 +617,7 @@ def test_without_a_mission_the_instructions_are_the_mission(product: Product) ->
     assert get_section(text, "# Mission") == "# Mission\n\nTidy up for Alice."
     text = product.render(BARE, mission="Go.")
     assert get_section(text, "# Mission") == "# Mission\n\nGo."
-    assert "The layout has no place for instructions." in product.warnings
+    assert "The layout does not use instructions." in product.warnings
 
 
 # Complete Template

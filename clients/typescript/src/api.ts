@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Create a memory
-         * @description Absent fields get default values.
+         * @description Omitted fields get default values.
          */
         post: operations["createMemory"];
         delete?: never;
@@ -176,7 +176,7 @@ export interface paths {
         put?: never;
         /**
          * Report which prompt was used
-         * @description A bot reports the digest of the prompt it used, and gets the versions with it. With the text, the lines that differ from the served text are found.
+         * @description A bot reports the digest of the prompt it used, and gets the matching versions. If it sends the text, the response lists the lines that differ from the served text.
          */
         post: operations["reportPromptUse"];
         delete?: never;
@@ -198,10 +198,10 @@ export interface components {
             label?: components["schemas"]["Slug"];
             /**
              * Format: date-time
-             * @description What the label pointed at then.
+             * @description Return the version that the label pointed to at this time.
              */
             at?: string;
-            /** @description Of the version the caller has: if it is the same, 304. */
+            /** @description Digest of your copy. If it is current, the result is 304. */
             known_digest?: components["schemas"]["Digest"];
         };
         BatchResult: components["schemas"]["ServedResult"] | components["schemas"]["NotModifiedResult"] | components["schemas"]["FailedResult"];
@@ -252,7 +252,7 @@ export interface components {
          * @enum {string}
          */
         BotStatus: "never_released" | "outdated" | "unknown" | "same";
-        /** @description Characters for the whole, for sections and for files; items and characters of samples. */
+        /** @description Limits in characters for the prompt, sections and files; items and characters of samples. */
         CallLimits: {
             total?: number;
             sections?: {
@@ -282,10 +282,10 @@ export interface components {
         ChangedLineBlock: {
             /** @description First line of the loaded text that differs. */
             line: number;
-            /** @description How many lines; 0 if lines are missing here. */
+            /** @description Number of lines. 0 if lines are missing here. */
             line_count: number;
             served_line: number;
-            /** @description How many lines they replace. */
+            /** @description Number of lines that they replace. */
             served_line_count: number;
         };
         ChangedLines: {
@@ -294,7 +294,7 @@ export interface components {
             /** @description The fetch that served it; null if it was not served to this key. */
             ledger_id: number | null;
             blocks: components["schemas"]["ChangedLineBlock"][];
-            /** @description Blocks that are not listed. */
+            /** @description Number of blocks that are not listed. */
             more_blocks: number;
         };
         FailedResult: {
@@ -308,7 +308,7 @@ export interface components {
             label: string;
             problem: components["schemas"]["Problem"];
         };
-        /** @description An invalid value: its place, and what is wrong with it. */
+        /** @description An invalid value: where it is, and what is wrong with it. */
         FieldError: {
             /** @description What is wrong with the value. */
             detail: string;
@@ -344,7 +344,7 @@ export interface components {
          */
         Memory: {
             id: number;
-            /** @description If absent: `proposed` for bots that may not activate memories, else `active`. */
+            /** @description Default: `proposed` for bots that cannot activate memories, otherwise `active`. */
             status: string;
             text: string;
             /** @description The slug of an agent. */
@@ -392,7 +392,7 @@ export interface components {
         /** @enum {string} */
         MessageRole: "user" | "assistant";
         /**
-         * @description If absent: `proposed` for bots that may not activate memories, else `active`.
+         * @description Default: `proposed` for bots that cannot activate memories, otherwise `active`.
          * @enum {string}
          */
         NewMemoryStatus: "active" | "proposed";
@@ -416,7 +416,7 @@ export interface components {
         Problem: {
             /** @description The path of a page about this code. */
             type: string;
-            /** @description The same for all errors with this code. */
+            /** @description The title of the code. It does not vary between requests. */
             title: string;
             /** @description The HTTP status. */
             status: number;
@@ -491,7 +491,7 @@ export interface components {
         Prompt: {
             /** @description The number of the version. */
             version: number;
-            /** @description Of the version; the ETag names it. */
+            /** @description Digest of the version. The ETag contains it. */
             digest: components["schemas"]["Digest"];
             layout: string;
             /**
@@ -503,21 +503,21 @@ export interface components {
             /** @description SHA-256 of the text in UTF-8. */
             served_digest: components["schemas"]["Digest"];
             text: string;
-            /** @description The text in pieces, for providers that take a prompt in blocks. Joined, they are the text. */
+            /** @description The text in blocks, for providers that accept a prompt in blocks. Joined, they are the text. */
             blocks: components["schemas"]["PromptBlock"][];
-            /** @description They follow each other and cover the whole text. */
+            /** @description Consecutive ranges that cover the whole text. */
             segments: components["schemas"]["PromptSegment"][];
             agent: string;
             channel: string;
             label: string;
             /**
              * Format: date-time
-             * @description The moment that was asked for.
+             * @description The requested time.
              */
             as_of: string | null;
-            /** @description The facts of the call as they were recorded. */
+            /** @description The values of the call, as recorded. */
             slots: components["schemas"]["AnyObject"];
-            /** @description Definitions for the provider's interface. */
+            /** @description Tool definitions for the provider's API. */
             tools: components["schemas"]["ToolDefinition"][];
             warnings: string[];
             messages: components["schemas"]["Message"][];
@@ -527,7 +527,7 @@ export interface components {
             text: string;
             /** @description The text up to the end of the block changes no more often than this. */
             volatility: components["schemas"]["Volatility"];
-            /** @description Nothing up to its end changes with a session or a turn. A provider's cache mark pays at the end of such a block, most of all at the last one. */
+            /** @description Whether the text up to its end is the same for all sessions and turns. Set a provider's cache breakpoint at the end of such a block, preferably of the last one. */
             is_cacheable: boolean;
         };
         /** @enum {string} */
@@ -542,9 +542,9 @@ export interface components {
         PromptReportInput: {
             agent: components["schemas"]["Slug"];
             channel: components["schemas"]["Slug"];
-            /** @description Of the version, of its text, or of the text that was served. */
+            /** @description Digest of the version, of its text, or of the served text. */
             digest: components["schemas"]["Digest"];
-            /** @description The row of the fetch it came from. */
+            /** @description The ledger entry of the fetch. */
             ledger_id?: number;
             request_id?: components["schemas"]["Line"];
             /** @description The file that was loaded. */
@@ -584,9 +584,9 @@ export interface components {
             agent: string;
             channel: string;
             digest: components["schemas"]["Digest"];
-            /** @description It is of some version of this prompt. */
+            /** @description Whether it is the digest of a version of this prompt. */
             is_known_version: boolean;
-            /** @description It is the version that this key was served last. */
+            /** @description Whether it is the version that this key was last served. */
             is_last_served: boolean;
             ledger_id: number | null;
             request_id: string;
@@ -597,9 +597,9 @@ export interface components {
             changed_lines: components["schemas"]["ChangedLines"] | null;
             /** Format: date-time */
             created_at: string;
-            /** @description Their numbers, newest first. */
+            /** @description Version numbers, newest first. */
             versions: number[];
-            /** @description That point to one of these versions now. */
+            /** @description Labels that currently point to one of these versions. */
             labels: string[];
             last_served: components["schemas"]["LastServedVersion"] | null;
         };
@@ -607,49 +607,49 @@ export interface components {
             section: string;
             /** @description How often it changes. */
             volatility: components["schemas"]["Volatility"];
-            /** @description In characters of the text, that is in Unicode code points. */
+            /** @description Position in the text, in Unicode code points. */
             range: number[];
-            /** @description What a call may fill it with. */
+            /** @description What a call can fill in. */
             slot: string | null;
-            /** @description Nothing up to its end changes with a session or a turn. */
+            /** @description Whether the text up to its end is the same for all sessions and turns. */
             is_cacheable: boolean;
         };
         RenderInput: {
             label?: components["schemas"]["Slug"];
             /**
              * Format: date-time
-             * @description The time where the call runs; without it, the server's.
+             * @description The local time of the call. Default: the time of the server.
              */
             now?: string;
             timezone?: components["schemas"]["Line"];
-            /** @description Where the call runs; keys that no layout knows leave no trace. */
+            /** @description The environment of the call. Keys that no layout uses are ignored. */
             host?: components["schemas"]["AnyObject"];
             sandbox?: components["schemas"]["AnyObject"];
             session?: components["schemas"]["CallSession"];
-            /** @description The number of a task of the agent, or of nobody's. */
+            /** @description The number of a task of the agent, or of a task without an agent. */
             task?: number;
-            /** @description Nobody reads the answer. */
+            /** @description Whether nobody reads the response of the agent. */
             is_background?: boolean;
             previous_error?: components["schemas"]["PreviousError"];
             /** @description The tools of this call: names of the agent's tools, or definitions. */
             tools?: (components["schemas"]["NonblankLine"] | components["schemas"]["CallTool"])[];
-            /** @description Words for this call alone, behind the prompt. */
+            /** @description Text for this call only, appended to the prompt. */
             append?: components["schemas"]["Prose"];
-            /** @description Words for this call alone, in place of the prompt's base. */
+            /** @description Text for this call only, which replaces the base of the prompt. */
             replace?: components["schemas"]["Prose"];
             messages?: components["schemas"]["MessageInput"][];
-            /** @description The values that a program can read (ptc). They replace the stored sample data. */
+            /** @description Values that a program can read (ptc). They replace the stored sample data. */
             data?: components["schemas"]["AnyObject"];
             /** @description The types of the data, and the result type. */
             signature?: components["schemas"]["Prose"];
-            /** @description Fields of the data that the prompt shows as [Hidden], besides those that begin with _. */
+            /** @description Data fields that the prompt shows as [Hidden], in addition to those that start with _. */
             hidden?: components["schemas"]["NonblankLine"][];
             /** @description The task, with {{placeholders}}. */
             mission?: components["schemas"]["Prose"];
             limits?: components["schemas"]["CallLimits"];
             working_directory?: components["schemas"]["Line"];
             entry?: components["schemas"]["PromptEntry"];
-            /** @description Whether the provider takes tool definitions; if not, the text describes the tools. */
+            /** @description Whether the provider accepts tool definitions. If not, the text describes the tools. */
             native_tools?: boolean;
         };
         ServedResult: {
@@ -688,11 +688,11 @@ export interface components {
             kind: components["schemas"]["SkillOriginKind"];
             id: number;
             revision: number;
-            /** @description Of the file's content; null for a skill written here. */
+            /** @description Digest of the file content. Null for a skill record. */
             digest: string | null;
         };
         /**
-         * @description Written here, or found as a file.
+         * @description Whether it is a skill record or a discovered skill.
          * @enum {string}
          */
         SkillOriginKind: "skill" | "file";
@@ -738,7 +738,7 @@ export interface components {
         TaskStatus: "open" | "in_progress" | "blocked" | "done" | "cancelled";
         TaskStep: {
             title: string;
-            /** @description A new step is open when this is absent. */
+            /** @description Default: false. */
             is_done: boolean;
         };
         /**
@@ -750,7 +750,7 @@ export interface components {
             is_done: boolean;
         };
         TokenCounts: {
-            /** @description Text and tool definitions of the version; what a call adds is not counted. */
+            /** @description Text and tool definitions of the version, without what a call adds. */
             total: number;
             /** @description The sum of the sections, as a fetch without slots sends them. */
             text: number;
@@ -769,7 +769,7 @@ export interface components {
         Volatility: "release" | "refresh" | "channel" | "user" | "session" | "turn";
         /** @description Text on one line with at least one visible character. */
         NonblankLine: string;
-        /** @description Up to 64 lower-case letters and digits, with single hyphens between them. */
+        /** @description Up to 64 lowercase letters and digits, separated by single hyphens. */
         Slug: string;
         /** @description A SHA-256 digest in hexadecimal. */
         Digest: string;
@@ -860,7 +860,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description You have it already: the ETag is among those of If-None-Match. */
+        /** @description Your copy is current: If-None-Match contains its ETag. */
         NotModified: {
             headers: {
                 ETag: components["headers"]["ETag"];
@@ -881,12 +881,12 @@ export interface components {
     };
     parameters: {
         /**
-         * @description ETags of what you have. If one is current, the response is 304 without a body.
+         * @description ETags of your copies. If one is current, the response is 304 without a body.
          * @example "3"
          */
         "If-None-Match": string;
         /**
-         * @description A text of your choice, such as a UUID. A second request with the same key and body gets the response of the first one.
+         * @description A value of your choice, such as a UUID. A repeated request with the same key and body gets the response of the first one.
          * @example 0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e
          */
         "Idempotency-Key": string;
@@ -907,14 +907,14 @@ export interface components {
         TaskNumber: number;
         /** @description The name of a label. */
         LabelFilter: components["schemas"]["Slug"];
-        /** @description What the label pointed at then. */
+        /** @description Return the version that the label pointed to at this time. */
         AtFilter: string;
-        /** @description The number of a version that the label points or pointed to; not with `at`. */
+        /** @description The number of a version that the label points or has pointed to. Not allowed with `at`. */
         VersionFilter: number;
     };
     requestBodies: never;
     headers: {
-        /** @description The id of the request. The server's log and the audit log contain it. */
+        /** @description The ID of the request, as in the server log and the audit log. */
         "X-Request-ID": string;
         /**
          * @description The budget, requests left (`r`), seconds until it is full (`t`) or, if none are left, until one is.
@@ -927,7 +927,7 @@ export interface components {
          */
         "RateLimit-Policy": string;
         /**
-         * @description In how many seconds to try again.
+         * @description Number of seconds after which to try again.
          * @example 2
          */
         "Retry-After": number;
@@ -941,7 +941,7 @@ export interface components {
          * @example "3"
          */
         ETag: string;
-        /** @description The path of what was created. */
+        /** @description The path of the new resource. */
         Location: string;
         /**
          * @description The number of the version.
@@ -956,7 +956,7 @@ export interface components {
         /** @description SHA-256 of the prompt text in UTF-8. */
         "Dramatis-Digest": string;
         /**
-         * @description Names of the values that the layout has no place for.
+         * @description Names of the values that the layout does not use.
          * @example task, host
          */
         "Dramatis-Unplaced": string;
@@ -972,7 +972,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description A text of your choice, such as a UUID. A second request with the same key and body gets the response of the first one.
+                 * @description A value of your choice, such as a UUID. A repeated request with the same key and body gets the response of the first one.
                  * @example 0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -1005,7 +1005,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description A text of your choice, such as a UUID. A second request with the same key and body gets the response of the first one.
+                 * @description A value of your choice, such as a UUID. A repeated request with the same key and body gets the response of the first one.
                  * @example 0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -1036,7 +1036,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description ETags of what you have. If one is current, the response is 304 without a body.
+                 * @description ETags of your copies. If one is current, the response is 304 without a body.
                  * @example "3"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -1076,14 +1076,14 @@ export interface operations {
             query?: {
                 /** @description The name of a label. */
                 label?: components["parameters"]["LabelFilter"];
-                /** @description What the label pointed at then. */
+                /** @description Return the version that the label pointed to at this time. */
                 at?: components["parameters"]["AtFilter"];
-                /** @description The number of a version that the label points or pointed to; not with `at`. */
+                /** @description The number of a version that the label points or has pointed to. Not allowed with `at`. */
                 version?: components["parameters"]["VersionFilter"];
             };
             header?: {
                 /**
-                 * @description ETags of what you have. If one is current, the response is 304 without a body.
+                 * @description ETags of your copies. If one is current, the response is 304 without a body.
                  * @example "3"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -1118,7 +1118,7 @@ export interface operations {
                     "application/json": components["schemas"]["Prompt"];
                 };
             };
-            /** @description You have this version already. */
+            /** @description Your copy is current. */
             304: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -1231,7 +1231,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description A text of your choice, such as a UUID. A second request with the same key and body gets the response of the first one.
+                 * @description A value of your choice, such as a UUID. A repeated request with the same key and body gets the response of the first one.
                  * @example 0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];

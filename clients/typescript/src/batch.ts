@@ -47,12 +47,12 @@ export async function fetchBatch(
 function splitBatch(response: ApiResponse, copies: readonly (CacheEntry | undefined)[]): ApiResponse[] {
   const results = response.json()["results"];
   if (!Array.isArray(results) || results.length !== copies.length) {
-    throw new Unreachable("The answer does not have one result for each prompt.");
+    throw new Unreachable("The response does not have one result for each prompt.");
   }
   try {
     return results.map((result: unknown, index) => toResponse(requireObject(result), copies[index]));
   } catch (error) {
-    throw new Unreachable("The answer is not a list of prompts.", { cause: error });
+    throw new Unreachable("The response is not a list of prompts.", { cause: error });
   }
 }
 

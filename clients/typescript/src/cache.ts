@@ -116,7 +116,7 @@ export class PromptCache {
     const refresh = this.#fetchOnce(key, options).then(
       () => undefined,
       (error: unknown) =>
-        this.#options.warn(`The prompt of ${key.agent} on ${key.channel} is not cached any longer: ${String(error)}`),
+        this.#options.warn(`The prompt of ${key.agent} on ${key.channel} could not be refreshed: ${String(error)}`),
     );
     this.#options.waitUntil?.(refresh);
   }

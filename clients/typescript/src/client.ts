@@ -262,6 +262,6 @@ function parseRecord<S, T>(response: ApiResponse, parse: (document: Unchecked<S>
   try {
     return parse(document);
   } catch (error) {
-    throw new Unreachable("The answer is not what was asked for.", { cause: error });
+    throw new Unreachable("The response does not match the request.", { cause: error });
   }
 }

@@ -143,10 +143,10 @@ export async function parsePrompt(content: Uint8Array, etag: string, fetchedAt: 
   try {
     prompt = buildPrompt(requireDocument(JSON.parse(decodeText(content))), etag, fetchedAt);
   } catch (error) {
-    throw new Unreachable("The answer is not a prompt.", { cause: error });
+    throw new Unreachable("The response is not a prompt.", { cause: error });
   }
   if ((await hashText(prompt.text)) !== prompt.servedDigest) {
-    throw new Unreachable("The prompt was changed on its way: its digest does not fit.");
+    throw new Unreachable("The prompt does not match its digest. It was changed in transit.");
   }
   return prompt;
 }
@@ -191,7 +191,7 @@ function buildPrompt(document: Unchecked<Schemas["Prompt"]>, etag: string, fetch
   const text = requireText(document["text"]);
   const digest = requireText(document["digest"]);
   const blocks = listOf(document["blocks"], parseBlock);
-  if (blocks.map((block) => block.text).join("") !== text) throw new TypeError("The blocks are not the text.");
+  if (blocks.map((block) => block.text).join("") !== text) throw new TypeError("The blocks do not match the text.");
   return new Prompt({
     agent: requireText(document["agent"]),
     channel: requireText(document["channel"]),

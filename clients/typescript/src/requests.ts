@@ -16,14 +16,14 @@ export interface PromptKey {
 }
 
 export const API_ROOT = "/api/v1/";
-const ADDRESS_HINT = "Give the address of the server alone, such as https://dramatis.example.com.";
+const ADDRESS_HINT = "Use the base URL of the server, for example https://dramatis.example.com.";
 
 /** Return the normalized server URL; reject passwords, queries and fragments, which would be logged. */
 export function validateServerUrl(url: string): string {
   const trimmed = url.trim();
   const match = /^(https?):\/\/([^/?#@\s]+)(\/[^?#@\s]*)?$/.exec(trimmed);
   if (!match || !URL.canParse(trimmed)) {
-    throw new TypeError(`The server's address must begin with http:// or https://. ${ADDRESS_HINT}`);
+    throw new TypeError(`The server URL must start with http:// or https://. ${ADDRESS_HINT}`);
   }
   return trimmed.replace(/\/+$/, "");
 }

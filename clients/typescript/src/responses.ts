@@ -45,9 +45,9 @@ export class ApiResponse {
     try {
       value = JSON.parse(decodeText(this.content));
     } catch (error) {
-      throw new Unreachable(`The answer (${this.status}) is not JSON.`, { cause: error });
+      throw new Unreachable(`The response (${this.status}) is not JSON.`, { cause: error });
     }
-    if (!isObject(value)) throw new Unreachable(`The answer (${this.status}) is not a JSON object.`);
+    if (!isObject(value)) throw new Unreachable(`The response (${this.status}) is not a JSON object.`);
     return value;
   }
 
@@ -64,7 +64,7 @@ export class ApiResponse {
 
   /** Return the error to throw for an unsuccessful response. */
   toError(): Problem | Unreachable {
-    return this.parseProblem() ?? new Unreachable(`Something else than Dramatis answered ${this.status}.`);
+    return this.parseProblem() ?? new Unreachable(`The response (${this.status}) did not come from Dramatis.`);
   }
 }
 

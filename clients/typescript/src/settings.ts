@@ -36,8 +36,8 @@ export function mergeCallOptions(defaults: CallOptions, options: Partial<CallOpt
 }
 
 function validateCallOptions(options: CallOptions): CallOptions {
-  if (!(options.attempts >= 1)) throw new TypeError("At least one attempt is needed.");
-  if (!(options.timeoutMs > 0)) throw new TypeError("The timeout must be more than 0.");
+  if (!(options.attempts >= 1)) throw new TypeError("At least one attempt is required.");
+  if (!(options.timeoutMs > 0)) throw new TypeError("The timeout must be greater than 0.");
   return options;
 }
 

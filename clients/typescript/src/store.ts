@@ -51,7 +51,7 @@ export class SealedStore {
     try {
       await this.#store.write(await this.#name(key), await this.#close(key, entry));
     } catch (error) {
-      this.#warn(`A prompt cannot be cached: ${describe(error)}`);
+      this.#warn(`A prompt could not be cached: ${describe(error)}`);
     }
   }
 
@@ -67,7 +67,7 @@ export class SealedStore {
     try {
       await removal;
     } catch (error) {
-      this.#warn(`A cached prompt cannot be removed; please remove it: ${describe(error)}`);
+      this.#warn(`A cached prompt could not be removed. Remove it: ${describe(error)}`);
     }
   }
 
@@ -83,7 +83,7 @@ export class SealedStore {
     const content = data.slice(end + 1);
     const signed = signedBytes(key, requireText(header["etag"]), numberIn(line, "fetched_at"), numberIn(line, "checked_at"), content);
     const isSealed = await crypto.subtle.verify("HMAC", await this.#macKey, fromHex(requireText(header["seal"])), signed);
-    if (header["format"] !== FORMAT || !isSealed) throw new TypeError("The seal does not fit.");
+    if (header["format"] !== FORMAT || !isSealed) throw new TypeError("The checksum does not match.");
     const fetchedAt = requireNumber(header["fetched_at"]);
     const prompt = await parsePrompt(content, requireText(header["etag"]), fetchedAt);
     const checkedAt = requireNumber(header["checked_at"]);

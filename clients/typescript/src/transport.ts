@@ -42,7 +42,7 @@ export class Transport {
       if (delay === null || attempt >= attempts - 1 || this.isClosed) {
         if (result instanceof ApiResponse) return result;
         const cause = result.cause instanceof Error ? result.cause : result;
-        throw new Unreachable(`There is no answer from the server: ${cause.message}.`, { cause: result });
+        throw new Unreachable(`No response from the server: ${cause.message}.`, { cause: result });
       }
       await this.#sleep(delay);
     }
@@ -53,7 +53,7 @@ export class Transport {
     const traceHeaders = await buildTraceHeaders();
     const controller = new AbortController();
     const abort = (): void => controller.abort(this.#closing.signal.reason);
-    const timer = setTimeout(() => controller.abort(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(() => controller.abort(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
     this.#closing.signal.addEventListener("abort", abort);
     if (this.isClosed) abort();
     try {

@@ -118,7 +118,7 @@ test("an unexpected response throws Unreachable", async (t) => {
   const server = await startServer(t);
   const client = makeClient(t, server);
   server.respondWith({ status: 200, content_type: JSON_TYPE, body: '{"id":"x"}' });
-  await assert.rejects(client.remember("Likes tea."), /not what was asked for/);
+  await assert.rejects(client.remember("Likes tea."), /does not match the request/);
   server.respondWith({ status: 200, body: "<h1>" });
   await assert.rejects(client.skill("pilot", "tea"), /not JSON/);
 });
@@ -144,7 +144,7 @@ test("a name that would change the path is rejected", async (t) => {
 
 test("an address with other parts is rejected", () => {
   for (const url of ["", "ftp://x", "dramatis.example.com", "https://me:pw@x", "https://x/?key=1", "https://x/#k"]) {
-    assert.throws(() => new Client({ url, key: KEY }), /address|DRAMATIS_URL/);
+    assert.throws(() => new Client({ url, key: KEY }), /URL/);
   }
   assert.equal(new Client({ url: " https://x.example/dramatis/ ", key: KEY }).url, "https://x.example/dramatis");
 });
@@ -179,7 +179,7 @@ test("folder, attempts and timeout come from the environment unless they are pas
   await makeClient(t, server).getPrompt(DECK);
   assert.equal((await readdir(folder)).length, 1);
   server.respondWith({ prompt: "Be brave.", delay: 5 });
-  await assert.rejects(makeClient(t, server, { cacheDir: "" }).getPrompt(DECK), /no answer in 100 ms/);
+  await assert.rejects(makeClient(t, server, { cacheDir: "" }).getPrompt(DECK), /no response within 100 ms/);
   assert.equal(server.requests.length, 3);
   await assert.rejects(makeClient(t, server, { cacheDir: "" }).getPrompt({ ...DECK, attempts: 1, timeoutMs: 50 }), /50 ms/);
   assert.equal(server.requests.length, 4);
@@ -226,7 +226,7 @@ test("a silent server is given up after the timeout", async (t) => {
   server.respondWith({ prompt: "Be brave.", delay: 5 });
   const client = makeClient(t, server, { attempts: 1, timeoutMs: 100 });
   const startedAt = performance.now();
-  await assert.rejects(client.getPrompt(DECK), /no answer in 100 ms/);
+  await assert.rejects(client.getPrompt(DECK), /no response within 100 ms/);
   assert.ok(performance.now() - startedAt < 2_000);
 });
 

@@ -150,6 +150,6 @@ export function problemDocument(status: number, code: string): Record<string, un
     detail: "It is refused.",
     code,
     request_id: "req-7",
-    errors: [{ detail: "This is needed.", pointer: "/text" }],
+    errors: [{ detail: "This field is required.", pointer: "/text" }],
   };
 }

@@ -19,37 +19,39 @@ OPERATOR = Actor(label="operator (manage.py create_key)")
 
 class Command(BaseCommand):
     help = (
-        "Creates an API key. Only the key is written to standard output, so that a shell can keep it: "
+        "Create an API key. Only the key is written to standard output, so a shell can store it: "
         "export DRAMATIS_KEY=$(python manage.py create_key --workspace larkfell)"
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--workspace", required=True, help="the slug of the workspace")
-        parser.add_argument("--name", default="", help="what people recognise the key by")
+        parser.add_argument("--workspace", required=True, help="workspace slug")
+        parser.add_argument("--name", default="", help="name of the key, shown in lists")
         parser.add_argument(
             "--verb",
             action="append",
             choices=VERBS,
-            help=f"what the key may do; may be repeated (default: {' and '.join(DEFAULT_VERBS)})",
+            help=f"what the key can do; repeatable (default: {' and '.join(DEFAULT_VERBS)})",
         )
         for name in ("agent", "channel", "label"):
             parser.add_argument(
-                f"--{name}", action="append", help=f"limit the key to this {name}; may be repeated"
+                f"--{name}", action="append", help=f"limit the key to this {name}; repeatable"
             )
         parser.add_argument(
             "--days",
             type=int,
             default=DEFAULT_LIFETIME.days,
-            help="how long it is valid (default: %(default)s)",
+            help="number of days until it expires (default: %(default)s)",
         )
         parser.add_argument(
-            "--admin", metavar="EMAIL", help="an admin key, which acts for this member, in place of a bot key"
+            "--admin",
+            metavar="EMAIL",
+            help=("create an admin key that acts for this member, instead of a bot key"),
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = Workspace.objects.filter(slug=options["workspace"]).first()
         if workspace is None:
-            raise CommandError(f"There is no workspace “{options['workspace']}”.")
+            raise CommandError(f"Workspace “{options['workspace']}” not found.")
         by = get_member_actor(workspace, options["admin"]) if options["admin"] else OPERATOR
         scopes = {"verbs": options["verb"] or list(DEFAULT_VERBS)}
         scopes |= {f"{name}s": options[name] for name in ("agent", "channel", "label") if options[name]}
@@ -67,7 +69,9 @@ class Command(BaseCommand):
             raise CommandError(
                 " ".join(message for messages in error.errors.values() for message in messages)
             ) from None
-        self.stderr.write(f"{key.name}: valid until {key.expires_at:%Y-%m-%d}. The key is shown only now.")
+        self.stderr.write(
+            f"{key.name} expires on {key.expires_at:%Y-%m-%d}. The key will not be shown again."
+        )
         self.stdout.write(secret)
 
 

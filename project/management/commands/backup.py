@@ -11,12 +11,18 @@ from project.backup.errors import BackupError
 
 
 class Command(BaseCommand):
-    help = "Writes one moment of the database and the checkpoint files to a new folder, with a manifest."
+    help = (
+        "Write a consistent snapshot of the database and the checkpoint files to a new folder, "
+        "with a manifest."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="a folder that is not there yet")
+        parser.add_argument("folder", type=Path, help="a folder that does not exist yet")
         parser.add_argument(
-            "--sample", type=int, default=DEFAULT_SAMPLE_SIZE, help="prompts whose text is noted"
+            "--sample",
+            type=int,
+            default=DEFAULT_SAMPLE_SIZE,
+            help=("number of prompts whose text is recorded for comparison"),
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -33,7 +39,9 @@ class Command(BaseCommand):
             self.stdout.write(f"The manifest is signed with {manifest.signature.key}.")
         else:
             self.stdout.write(
-                "The manifest is not signed, because this process has no signing key: restore asks for "
-                "--allow-unsigned."
+                "The manifest is not signed, because this process has no signing key. To restore it, "
+                "pass --allow-unsigned."
             )
-        self.stdout.write("The signing key and the settings are not in it: keep them elsewhere.")
+        self.stdout.write(
+            "The backup does not contain the signing key and the settings. Back them up separately."
+        )

@@ -13,13 +13,13 @@ from project.database.roles import UnsuitableRole, prepare_role, set_role_limits
 
 class Command(BaseCommand):
     help = (
-        "Makes a role that is held by row security, or mends what it may; repeat it as often as you like. "
-        "Its password is DATABASE_APP_PASSWORD, if that is set."
+        "Create a role that is restricted by row-level security, or update its privileges. You can "
+        "run it again at any time. Its password is DATABASE_APP_PASSWORD, if set."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="what DATABASE_URL of web, worker and beat will name")
+        parser.add_argument("name", help="name of the role, for DATABASE_URL of web, worker and beat")
         parser.add_argument(
             "--statement-ms",
             type=int,
@@ -40,6 +40,7 @@ class Command(BaseCommand):
         )
         if not has_limits:
             self.stderr.write(
-                "Its time limits were not set: this role may not alter it. They are needed behind a pooler; "
-                "let a superuser run this command, or ALTER ROLE as docs/deployment.md shows."
+                "The time limits were not set, because the current role cannot alter it. They are "
+                "required behind a pooler. Run this command as a superuser, or use ALTER ROLE as "
+                "described in docs/deployment.md."
             )

@@ -16,29 +16,29 @@ from project.distribution.services import distribute, list_node_contents, plan_d
 
 class Command(BaseCommand):
     help = (
-        "Puts the workspace into the keys of all tables of workspaces. With the extension Citus it also "
-        "spreads them over its nodes. Repeat it after every migration that adds a table. The only way back "
-        "is a restore."
+        "Add the workspace to the keys of all workspace tables. With the Citus extension, also "
+        "distribute them over its nodes. Run it again after every migration that adds a table. This "
+        "can only be undone by restoring a backup."
     )
 
     # They would connect to the database before the name of the connection is set.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
-        parser.add_argument("--sql", action="store_true", help="with --plan: print the statements too")
-        parser.add_argument("--backup", type=Path, help="the folder of a backup of the last hour")
-        parser.add_argument("--without-backup", action="store_true", help="there is nothing to lose")
+        parser.add_argument("--plan", action="store_true", help="print the plan without running it")
+        parser.add_argument("--sql", action="store_true", help="with --plan: also print the statements")
+        parser.add_argument("--backup", type=Path, help="folder of a backup from the last hour")
+        parser.add_argument("--without-backup", action="store_true", help="continue without a backup")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "postgresql":
-            raise CommandError("This needs PostgreSQL: SQLite is one file on one machine.")
+            raise CommandError("This requires PostgreSQL. SQLite cannot be distributed.")
         # libpq takes the name of its connections from there.
         os.environ["PGAPPNAME"] = f"dramatis distribute {os.getpid()}"
         catalog, steps = plan_distribution()
         self.stdout.write(describe_database(catalog))
         if not steps:
-            self.stdout.write("There is nothing to do.")
+            self.stdout.write("Nothing to do.")
             self.report_nodes(catalog)
             return
         obstacles = list_obstacles(
@@ -62,7 +62,7 @@ class Command(BaseCommand):
             for statement in step.statements if with_sql else ():
                 self.stdout.write(f"    {statement};")
         for obstacle in obstacles:
-            self.stdout.write(f"Not yet: {obstacle}")
+            self.stdout.write(f"Not possible yet: {obstacle}")
 
     def report_nodes(self, catalog: Catalog) -> None:
         for node in list_node_contents(catalog) if catalog.has_citus else ():
@@ -74,8 +74,8 @@ class Command(BaseCommand):
 
 def describe_database(catalog: Catalog) -> str:
     if not catalog.has_citus:
-        return f"PostgreSQL without Citus; {len(catalog.tenant_tables)} tables of workspaces."
+        return f"PostgreSQL without Citus; {len(catalog.tenant_tables)} workspace tables."
     return (
-        f"Citus {catalog.citus_version}; {len(catalog.tenant_tables)} tables of workspaces, "
+        f"Citus {catalog.citus_version}; {len(catalog.tenant_tables)} workspace tables, "
         f"{len(catalog.distributed_tables)} of them distributed."
     )

@@ -13,13 +13,16 @@ from project.doctor.run import has_passed, run_checks
 
 class Command(BaseCommand):
     help = (
-        "Looks at settings, database, Redis, workers, queues, the record and disks. Ends with 1 if one fails."
+        "Check settings, database, Redis, workers, queues, hash chains and disks. Exits with 1 if a "
+        "check fails."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="tell it to a program")
-        parser.add_argument("--whole", action="store_true", help="recompute the whole record; may take long")
+        parser.add_argument("--json", action="store_true", help="output JSON")
+        parser.add_argument(
+            "--whole", action="store_true", help=("recompute all hash chains; may take a long time")
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         findings = run_checks(full=options["whole"])

@@ -11,14 +11,14 @@ from project.api.subset import select_operations
 
 
 class Command(BaseCommand):
-    help = "Prints the OpenAPI document of the REST API, as `/api/v1/openapi.json` has it."
+    help = "Print the OpenAPI document of the REST API, the same as `/api/v1/openapi.json`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--operation",
             action="append",
             metavar="ID",
-            help="only this operation and what it refers to, for small generated clients; may be repeated",
+            help="only this operation and the schemas it refers to, for small generated clients; repeatable",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -10,8 +10,9 @@ from personas.webhooks.stored_secrets import reencrypt_endpoints
 
 class Command(BaseCommand):
     help = (
-        "Encrypts all second factors and webhook secrets with the first key of DRAMATIS_SECRETS_KEYS (or "
-        "SECRET_KEY). Run it after a rotation, before the old key is removed, also while the product serves."
+        "Encrypt all second factors and webhook secrets with the first key of DRAMATIS_SECRETS_KEYS "
+        "(or SECRET_KEY). Run it after a rotation, before you remove the old key. The server can "
+        "keep running."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

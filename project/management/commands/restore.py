@@ -14,17 +14,20 @@ from project.backup.restore import check_backup, restore_backup
 
 class Command(BaseCommand):
     help = (
-        "Loads a backup into an empty database, then holds it against the manifest and recomputes the record."
+        "Load a backup into an empty database, compare it with the manifest, and recompute the hash chains."
     )
     # No system checks: until the restore is complete, the models may be newer than the tables.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="what `manage.py backup` has made")
+        parser.add_argument("folder", type=Path, help="folder written by `manage.py backup`")
         parser.add_argument(
-            "--sample", type=int, default=DEFAULT_SAMPLE_SIZE, help="prompts to be compared to the byte"
+            "--sample",
+            type=int,
+            default=DEFAULT_SAMPLE_SIZE,
+            help=("number of prompts to compare byte by byte"),
         )
-        parser.add_argument("--only-check", action="store_true", help="check the files and load nothing")
+        parser.add_argument("--only-check", action="store_true", help="check the files without loading them")
         parser.add_argument(
             "--allow-unsigned", action="store_true", help="restore a backup whose manifest is not signed"
         )

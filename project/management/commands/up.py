@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument(
-            "--empty", action="store_true", help="Do not fill an empty database with the demo."
+            "--empty", action="store_true", help="Do not load the demo into an empty database."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -61,5 +61,5 @@ class Command(BaseCommand):
 
     def report_end(self, child: str | None) -> None:
         if child:
-            raise CommandError(f"The {child} process ended by itself; everything is stopped.")
+            raise CommandError(f"The {child} process exited unexpectedly. All processes were stopped.")
         self.stdout.write("Stopping.")

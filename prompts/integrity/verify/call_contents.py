@@ -51,7 +51,7 @@ class CallContentVerifier:
             Fault(
                 CALL_CONTENT_TABLE,
                 f"call content {digest[:16]}…",
-                f"ledger row {row_id} names it, and it is missing",
+                f"it is missing, but ledger row {row_id} refers to it",
             )
             for digest, row_id in self.named.items()
         ]
@@ -62,7 +62,7 @@ def build_content_fault(row: RowLike) -> Fault | None:
         reason = (
             describe_left_salt(row)
             if row.erased_at is not None
-            else "its value is gone, and it is not marked as erased"
+            else "its value is missing, but it is not marked as erased"
         )
     else:
         reason = describe_content_fault(row)

@@ -85,7 +85,7 @@ class CheckpointVerifier:
         except UnusableKey as error:
             return Fault(KEY_TABLE, name, str(error))
         if get_key_id(key) != row.key_id or dump_public_key(key) != row.public_key:
-            return Fault(KEY_TABLE, name, "the key under this id is another")
+            return Fault(KEY_TABLE, name, "the key with this ID is a different key")
         if reason := find_trust_fault(self.trusted, row.key_id, key):
             return Fault(KEY_TABLE, name, reason)
         self.keys[row.key_id], self.first_used[row.key_id] = key, row.first_used_at
@@ -98,7 +98,7 @@ class CheckpointVerifier:
         """
         for key in self.first_used:
             yield Fault(
-                KEY_TABLE, f"signing key {key}", "no checkpoint was signed with it when it is said to be"
+                KEY_TABLE, f"signing key {key}", "no checkpoint was signed with it at the recorded time"
             )
 
     # --- rows -------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class CheckpointVerifier:
         stored = (row.workspace_id, row.at, row.previous_hash, row.hash, row.sequence)
         if expected == stored and row.workspace_id == self.workspace.pk:
             return None
-        return Fault(TABLE, f"checkpoint {row.sequence}", "its columns are not what was signed")
+        return Fault(TABLE, f"checkpoint {row.sequence}", "its columns do not match the signed content")
 
     # --- stored chains ----------------------------------------------------------------------------------
 
@@ -227,14 +227,14 @@ class CheckpointVerifier:
             if isinstance(copy, Fault):
                 yield copy
             elif reason := find_signature_fault(copy, keys):
-                yield Fault(TABLE, get_checkpoint_name(copy), f"in the copy from elsewhere, {reason}")
+                yield Fault(TABLE, get_checkpoint_name(copy), f"in the external copy, {reason}")
             elif copy.hash in hashes:
                 yield None
             else:
                 yield Fault(
                     TABLE,
                     get_checkpoint_name(copy),
-                    "it is in the copy from elsewhere and not in the database",
+                    "it is in the external copy but not in the database",
                 )
                 self.pending.append(ReadableCheckpoint(read_checkpoint(copy.body), read_heads(copy.heads)))
                 yield from self.compare_pending()

@@ -34,28 +34,24 @@ def verify_content(row: RowLike, erased: set[str]) -> Fault | None:
 
 def describe_erasure_fault(row: RowLike, erased: set[str]) -> str:
     if row.digest not in erased or row.erased_at is None:
-        return "its words are gone, and no erasure says so"
+        return "its text is missing, but there is no erasure"
     return describe_left_salt(row)
 
 
 def describe_left_salt(row: RowLike) -> str:
     """Describe an erasure that left something from which the text can be guessed; empty if there is none."""
-    return (
-        "its text was erased, and its salt or its plain digest was not"
-        if row.salt or row.plain_digest
-        else ""
-    )
+    return "its text was erased, but its salt or plain digest was not" if row.salt or row.plain_digest else ""
 
 
 def describe_content_fault(row: RowLike) -> str:
     if not isinstance(row.data, bytes | memoryview):
-        return "its words are not kept as bytes"
+        return "its text is not stored as bytes"
     data = bytes(row.data)
     plain_digest = sha256(data).hexdigest()
     if salt_digest(plain_digest, row.salt or "") != row.digest:
-        return "its words do not match its digest"
+        return "its text does not match its digest"
     if row.plain_digest not in (None, plain_digest):
-        return "its words do not match its plain digest"
+        return "its text does not match its plain digest"
     if len(data) != row.size:
-        return f"it is {len(data)} bytes long, and its row says {row.size}"
-    return "it is said to be erased, and its words are there" if row.erased_at else ""
+        return f"it has {len(data)} bytes, but its row states {row.size}"
+    return "it is marked as erased, but its text is still stored" if row.erased_at else ""

@@ -71,8 +71,8 @@ class LabelMoveVerifier:
             sequence, last_hash = self.ends.get(prompt.id, (0, ""))
             if (sequence, last_hash) != (prompt.last_move, prompt.last_move_hash):
                 name = format_move_name(*prompt.key, max(sequence, prompt.last_move))
-                claim = f"the prompt's newest is said to be move {prompt.last_move}"
-                yield Fault(TABLE, name, f"{claim}, and the chain ends with {sequence} and another hash")
+                claim = f"the prompt states move {prompt.last_move} as its newest"
+                yield Fault(TABLE, name, f"{claim}, but the chain ends with {sequence} and a different hash")
 
     def verify_labels(self) -> Iterator[Fault | None]:
         """Check that each label points to the version of its last move.
@@ -100,11 +100,11 @@ class LabelMoveVerifier:
             self.numbers.get_number(key, prompt.id) for key in (stored, expected)
         )
         actual_place = (
-            f"it points at version {stored_number}" if stored_number is not None else "it is not there"
+            f"it points to version {stored_number}" if stored_number is not None else "it does not exist"
         )
-        expected_place = f"at version {expected_number}" if expected_number is not None else "nowhere"
+        expected_place = f"to version {expected_number}" if expected_number is not None else "nowhere"
         return Fault(
             "label",
             f"label {name} of {format_chain_name(*prompt.key)}",
-            f"{actual_place}, and its moves left it {expected_place}",
+            f"{actual_place}, but its moves lead {expected_place}",
         )

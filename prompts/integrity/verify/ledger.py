@@ -107,7 +107,9 @@ class RollOffVerifier:
         self.last_block = max(self.last_block, roll_off.block)
         if block and not is_roll_off_due(row, block):
             self.early_faults.append(
-                Fault(roll_off.table, roll_off.name, "its rows were let go before their time")
+                Fault(
+                    roll_off.table, roll_off.name, ("its rows were deleted before the retention period ended")
+                )
             )
         return roll_off, row.hash, row.previous_hash
 

@@ -78,7 +78,7 @@ class PartChecksums:
         )
         for prompt in wrong:
             name = self.find_first_mismatch(prompt)
-            yield Fault(TABLE, f"what is noted of {name}", "it is not what the version itself holds")
+            yield Fault(TABLE, f"the index of {name}", "it does not match the version")
 
     def find_first_mismatch(self, prompt: int) -> str:
         """Name the first version whose table rows differ; slow, so only used after a mismatch."""
@@ -103,5 +103,6 @@ def get_stored_changes(workspace: Workspace, prompt: int) -> dict[int, Counter[P
 
 def describe_unknown_version(prompt_key: PromptKey, stored: dict[int, Counter[PartChange]]) -> str:
     return (
-        f"a version with the id {min(stored, default=0)}, which is none of {format_chain_name(*prompt_key)}"
+        f"a version with the ID {min(stored, default=0)}, which does not belong to "
+        f"{format_chain_name(*prompt_key)}"
     )

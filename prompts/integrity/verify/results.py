@@ -65,7 +65,7 @@ class WorkspaceVerification:
         except (TypeError, ValueError, AttributeError, LookupError) as error:
             # Raised only by a row with values of entirely wrong types; the rows after it are not checked.
             self.add_fault(
-                Fault(table, f"row {checked + 1} of the {table}", f"it cannot be judged: {error!r}")
+                Fault(table, f"row {checked + 1} of the {table}", f"it cannot be checked: {error!r}")
             )
         self.rows[table] = checked
 

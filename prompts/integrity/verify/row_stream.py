@@ -100,7 +100,7 @@ def find_type_fault(row: RowLike, table: str) -> Fault | None:
     for name in INTEGER_COLUMNS:
         value = getattr(row, name, None)
         if not (value is None or isinstance(value, int)):
-            return Fault(table, f"{table} with the id {row.id}", f"its {name} is no number")
+            return Fault(table, f"{table} with the id {row.id}", f"its {name} is not a number")
     return None
 
 

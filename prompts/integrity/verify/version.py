@@ -22,7 +22,7 @@ def list_version_faults(version: PromptVersion) -> list[str]:
     try:
         return [*find_chain_faults(version), *find_digest_faults(version), *find_content_faults(version)]
     except READ_ERRORS as error:
-        return [_("It cannot be read: %(fault)s.") % {"fault": type(error).__name__}]
+        return [_("The version cannot be read: %(fault)s.") % {"fault": type(error).__name__}]
 
 
 def find_chain_faults(version: PromptVersion) -> Iterator[str]:
@@ -45,7 +45,7 @@ def find_chain_faults(version: PromptVersion) -> Iterator[str]:
 def find_digest_faults(version: PromptVersion) -> Iterator[str]:
     """Recompute the digest from the stored segments."""
     if hash_segments(version.layout, version.tools, version.segments) != version.digest:
-        yield _("Its segments do not match its digest.")
+        yield _("The segments do not match the digest.")
 
 
 def find_content_faults(version: PromptVersion) -> Iterator[str]:
@@ -66,7 +66,7 @@ def find_content_faults(version: PromptVersion) -> Iterator[str]:
         salts = {digest: row.salt or "" for digest, row in contents_by_digest.items()}
         salt = combine_text_salts(version.segments, salts)
         if salt_digest(sha256_digest(text.encode()), salt) != version.text_digest:
-            yield _("Its text does not match its digest.")
+            yield _("The text does not match the digest.")
 
 
 def has_erased_segments(version: PromptVersion, contents_by_digest: dict[str, Content]) -> bool:

@@ -106,7 +106,7 @@ class VersionVerifier:
         for digest in rows.values_list("digest", flat=True):
             self.pending_digests.pop(digest, None)
         self.missing_contents += [
-            Fault("content", f"content {digest[:16]}…", f"it is not there, and {name} names it")
+            Fault("content", f"content {digest[:16]}…", f"it is missing, but {name} refers to it")
             for digest, name in self.pending_digests.items()
         ]
         self.pending_digests = {}
@@ -138,8 +138,8 @@ class VersionVerifier:
             if (number, last_hash, last_id) == (prompt.last_number, prompt.last_hash, prompt.latest_id):
                 continue
             name = format_version_name(*prompt.key, max(number, prompt.last_number))
-            claim = f"the prompt's newest is said to be version {prompt.last_number}"
+            claim = f"the prompt states version {prompt.last_number} as its newest"
             if number == prompt.last_number:
-                yield Fault(TABLE, name, f"{claim} with another id or hash than it has")
+                yield Fault(TABLE, name, f"{claim}, but with a different ID or hash")
             else:
-                yield Fault(TABLE, name, f"{claim}, and the chain ends with {number}")
+                yield Fault(TABLE, name, f"{claim}, but the chain ends with {number}")

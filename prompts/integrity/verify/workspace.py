@@ -116,9 +116,9 @@ class WorkspaceVerifier:
             self.verification.notes.append("There is no second copy of the checkpoints on this machine.")
         if outside_copy:
             copies = read_outside_copy(outside_copy, self.workspace.pk)
-            self.verification.add_results("checkpoints kept elsewhere", verifier.verify_outside_copy(copies))
-            if not self.verification.rows["checkpoints kept elsewhere"]:
-                self.verification.notes.append("The copy from elsewhere has no checkpoint of this workspace.")
+            self.verification.add_results("external checkpoint copies", verifier.verify_outside_copy(copies))
+            if not self.verification.rows["external checkpoint copies"]:
+                self.verification.notes.append("The external copy has no checkpoint of this workspace.")
 
     def add_faults(self, *lists: Iterable[Fault]) -> None:
         for faults in lists:

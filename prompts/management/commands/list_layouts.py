@@ -8,7 +8,7 @@ from prompts.assembly.layouts import LAYOUTS
 
 
 class Command(BaseCommand):
-    help = "Lists the layouts with their parts in order."
+    help = "List the layouts with their parts in order."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:

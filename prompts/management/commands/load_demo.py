@@ -12,16 +12,16 @@ from skills.models import ContextFile
 
 
 class Command(BaseCommand):
-    help = "Fills the demo workspace. A second run changes nothing."
+    help = "Load the demo workspace. Running it again changes nothing."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.PRODUCTION:
-            raise CommandError("The demo's password is public: it is not for production.")
+            raise CommandError("The demo's password is public. Do not use it in production.")
         workspace = load_demo()
         agents = Agent.objects.in_workspace(workspace).count()
         memories = Memory.objects.in_workspace(workspace).count()
         files = ContextFile.objects.in_workspace(workspace).count()
         self.stdout.write(f"{workspace.name}: {agents} agents, {memories} memories, {files} files.")
         if not files:
-            self.stdout.write(f"Its files need {settings.DEMO_SOURCES} among DRAMATIS_SOURCE_ROOTS.")
+            self.stdout.write(f"To read its files, add {settings.DEMO_SOURCES} to DRAMATIS_SOURCE_ROOTS.")
         self.stdout.write(f"Sign in as {DEMO_EMAIL} with {DEMO_PASSWORD}")

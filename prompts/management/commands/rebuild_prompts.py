@@ -17,17 +17,19 @@ from prompts.tasks import enqueue_rebuilds
 
 class Command(BaseCommand):
     help = (
-        "Builds prompts anew, here and now. Where the words are as before there is no new version. "
-        "Ends with 1 if a prompt could not be built."
+        "Rebuild prompts now. Prompts whose text is unchanged get no new version. Exits with 1 if a "
+        "prompt could not be built."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--workspace", metavar="SLUG", help="only this workspace; all if none is named")
+        parser.add_argument("--workspace", metavar="SLUG", help="only this workspace (default: all)")
         parser.add_argument("--agent", metavar="SLUG", help="only this agent, on all its channels")
         parser.add_argument(
-            "--channel", metavar="SLUG", help="only agents that speak on this channel; each on all its own"
+            "--channel",
+            metavar="SLUG",
+            help=("only agents on this channel; each is rebuilt on all its channels"),
         )
-        parser.add_argument("--later", action="store_true", help="leave it to the workers")
+        parser.add_argument("--later", action="store_true", help="let workers rebuild the prompts")
 
     def handle(self, *args: Any, **options: Any) -> None:
         agents_by_workspace = [
@@ -36,7 +38,9 @@ class Command(BaseCommand):
         ]
         failed = sum(self.rebuild(workspace, agents, options) for workspace, agents in agents_by_workspace)
         if failed:
-            raise CommandError(f"{failed:,} could not be built: bots still get what they got before.")
+            raise CommandError(
+                f"{failed:,} prompts could not be built. Bots still get the previous versions."
+            )
 
     def rebuild(self, workspace: Workspace, agents: list[Agent], options: dict[str, Any]) -> int:
         """Rebuild or enqueue the agents; return the number of prompts that could not be built."""
@@ -54,7 +58,8 @@ class Command(BaseCommand):
         request_rebuild(workspace, ids, by=SYSTEM_ACTOR)
         enqueue_rebuilds(workspace.pk)
         self.stdout.write(
-            f"{workspace.slug}: {list_agent_channels(workspace, ids).count():,} left to the workers"
+            f"{workspace.slug}: {list_agent_channels(workspace, ids).count():,} prompts queued for "
+            "the workers"
         )
 
     def write_result(self, workspace: Workspace, result: RebuildResult, ids: list[int]) -> None:
@@ -81,7 +86,7 @@ def list_selected_workspaces(options: dict[str, Any]) -> list[Workspace]:
     if options["workspace"]:
         rows = rows.filter(slug=options["workspace"])
         if not rows:
-            raise CommandError(f"There is no workspace “{options['workspace']}”.")
+            raise CommandError(f"Workspace “{options['workspace']}” not found.")
     if (options["agent"] or options["channel"]) and len(rows) > 1:
         raise CommandError("There are several workspaces. Name one with --workspace.")
     return list(rows)
@@ -97,11 +102,11 @@ def list_selected_agents(workspace: Workspace, options: dict[str, Any]) -> list[
     agents = list(rows.filter(slug=options["agent"]))
     if not agents:
         where = f" on “{options['channel']}”" if options["channel"] else ""
-        raise CommandError(f"There is no agent “{options['agent']}”{where} in “{workspace.slug}”.")
+        raise CommandError(f"Agent “{options['agent']}”{where} not found in “{workspace.slug}”.")
     return agents
 
 
 def filter_by_channel(workspace: Workspace, channel: str, rows: QuerySet[Agent]) -> QuerySet[Agent]:
     if not Channel.objects.in_workspace(workspace).filter(slug=channel, archived_at=None).exists():
-        raise CommandError(f"There is no channel “{channel}” in use in “{workspace.slug}”.")
+        raise CommandError(f"Active channel “{channel}” not found in “{workspace.slug}”.")
     return rows.filter(channel_links__channel__slug=channel)

@@ -20,7 +20,7 @@ from prompts.versions.tool_definitions import count_definition_tokens, list_defi
 
 
 class Command(BaseCommand):
-    help = "Prints the text of a prompt, byte for byte, or with --report what became of its inputs, as JSON."
+    help = "Print the exact text of a prompt or, with --report, a JSON report of how its inputs were used."
     # No system checks, because the command does not use the database.
     requires_system_checks: list[str] = []
 
@@ -33,9 +33,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         layout = LAYOUTS.get(options["layout"])
         if layout is None:
-            exit_with_error(f"{options['layout']}: no such layout; there are {', '.join(LAYOUTS)}")
+            exit_with_error(f"{options['layout']}: unknown layout; choose one of {', '.join(LAYOUTS)}")
         if options["inputs"] == options["slots"] == "-":
-            exit_with_error("standard input can be read once: give inputs or slots as a file")
+            exit_with_error("standard input can be read only once: pass inputs or slots as a file")
         try:
             inputs = parse_dataclass(PromptInputs, read_json_file(options["inputs"]))
             slots = parse_dataclass(Slots, read_json_file(options["slots"]) if options["slots"] else {})
@@ -58,7 +58,7 @@ def read_json_file(name: str) -> Any:
     except RecursionError:
         exit_with_error(f"{name}: this JSON is nested too deeply")
     except ValueError as error:
-        exit_with_error(f"{name}: not JSON: {error}")
+        exit_with_error(f"{name}: invalid JSON: {error}")
 
 
 def prompt_report_json(prompt: AssembledPrompt) -> dict[str, Any]:

@@ -23,17 +23,19 @@ from prompts.replay.services import (
 
 
 class Command(BaseCommand):
-    help = "Prints what was served, or what a label pointed to at a time: the exact bytes, or an error."
+    help = "Print the exact bytes that were served, or that a label pointed to at a given time."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", nargs="?", help="the workspace's address, if there are several")
-        parser.add_argument("--ledger", type=int, metavar="ID", help="a row of the ledger")
-        parser.add_argument("--request", metavar="ID", help="the id of a request")
+        parser.add_argument("workspace", nargs="?", help="workspace slug; required if there are several")
+        parser.add_argument("--ledger", type=int, metavar="ID", help="ID of a ledger row")
+        parser.add_argument("--request", metavar="ID", help="ID of a request")
         parser.add_argument("--agent", metavar="SLUG")
         parser.add_argument("--channel", metavar="SLUG")
         parser.add_argument("--label", default=PRODUCTION, metavar="NAME")
-        parser.add_argument("--at", metavar="ISO", help="a moment; without an offset it is in UTC")
-        parser.add_argument("--evidence", metavar="FILE", help="write the evidence here, erased or not")
+        parser.add_argument("--at", metavar="ISO", help="a time; UTC unless it has an offset")
+        parser.add_argument(
+            "--evidence", metavar="FILE", help=("write the evidence to this file, even if text was erased")
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -54,7 +56,7 @@ class Command(BaseCommand):
         if options["request"]:
             return self.replay_request(workspace, options["request"])
         if not (options["agent"] and options["channel"] and options["at"]):
-            raise CommandError("Name a --ledger row, a --request, or --agent, --channel and --at.")
+            raise CommandError("Pass --ledger, or --request, or --agent with --channel and --at.")
         at = parse_replay_time(options["at"])
         return replay_prompt_by_slugs(workspace, options["agent"], options["channel"], at, options["label"])
 
@@ -64,19 +66,19 @@ class Command(BaseCommand):
             rows = "".join(
                 f"\n  --ledger {row.pk}: {row.prompt}, version {row.version.number}" for row in entries
             )
-            raise CommandError(f"That request was handed {len(entries)} prompts. Name one:{rows}")
+            raise CommandError(f"{len(entries)} prompts were served to that request. Choose one:{rows}")
         return build_replay(entries[0])
 
     def write_evidence(self, replay: Replay, path: Path) -> None:
         data = json.dumps(build_evidence(replay), indent=2, ensure_ascii=False)
         path.write_text(f"{data}\n", encoding="utf-8")
-        self.stderr.write(f"The evidence is in {path}.")
+        self.stderr.write(f"Evidence written to {path}.")
 
     def write_summary(self, replay: Replay) -> None:
         """Write a summary of the replay to standard error; standard output contains only the prompt."""
         entry = replay.entry
         context = (
-            f"handed to {entry.reader_label} at {entry.at.isoformat()}"
+            f"served to {entry.reader_label} at {entry.at.isoformat()}"
             if entry
             else f"at {replay.at.isoformat()}"
         )
@@ -90,12 +92,12 @@ def get_chosen_workspace(slug: str | None) -> Workspace:
     workspaces = list(Workspace.objects.filter(slug=slug) if slug else Workspace.objects.all()[:2])
     if len(workspaces) == 1:
         return workspaces[0]
-    raise CommandError(f"There is no workspace “{slug}”." if slug else "Name the workspace by its address.")
+    raise CommandError(f"Workspace “{slug}” not found." if slug else "Pass the workspace slug.")
 
 
 def parse_replay_time(value: str) -> datetime:
     try:
         at = datetime.fromisoformat(value)
     except ValueError:
-        raise CommandError(f"{value}: not a moment such as 2026-03-07T14:55:05Z.") from None
+        raise CommandError(f"{value}: not a time such as 2026-03-07T14:55:05Z.") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -13,10 +13,10 @@ from prompts.management.commands.verify_chain import list_named_workspaces
 
 
 class Command(BaseCommand):
-    help = "Signs how far the record has come, and writes it to the database and to a file."
+    help = "Sign a checkpoint of the hash chains and write it to the database and to a file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", nargs="?", default="", help="the workspace's address; all if none")
+        parser.add_argument("workspace", nargs="?", default="", help="workspace slug (default: all)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for workspace in list_named_workspaces(options):
@@ -28,6 +28,6 @@ class Command(BaseCommand):
         except DomainError as error:
             raise CommandError(error.message) from None
         if checkpoint is None:
-            return "nothing has moved since the last checkpoint"
+            return "no changes since the last checkpoint"
         path = get_checkpoint_path(workspace.pk)
         return f"checkpoint {checkpoint.sequence}, signed with {checkpoint.key_id}, copied to {path}"

@@ -12,14 +12,15 @@ from prompts.proof.signing_keys import dump_private_key, generate_signing_key
 
 class Command(BaseCommand):
     help = (
-        "Prints the id of the key that signs checkpoints, or with --public the public key to hand to others."
+        "Print the ID of the key that signs checkpoints or, with --public, the public key to share "
+        "with others."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         group = parser.add_mutually_exclusive_group()
         group.add_argument("--public", action="store_true", help="print the public key as PEM")
-        group.add_argument("--new", action="store_true", help="print a new private key; nothing uses it yet")
+        group.add_argument("--new", action="store_true", help="print a new private key without using it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["new"]:

@@ -18,17 +18,18 @@ from prompts.integrity.verify import WorkspaceVerification, verify_workspace
 
 class Command(BaseCommand):
     help = (
-        "Recomputes every version, label move, ledger row, block and checkpoint. Ends with 1 if one is bad."
+        "Recompute every version, label move, ledger row, block and checkpoint. Exits with 1 if a "
+        "check fails."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", nargs="?", default="", help="the workspace's address; all if none")
-        parser.add_argument("--json", action="store_true", help="tell it to a program")
+        parser.add_argument("workspace", nargs="?", default="", help="workspace slug (default: all)")
+        parser.add_argument("--json", action="store_true", help="output JSON")
         parser.add_argument(
             "--against",
             type=Path,
             metavar="FILE",
-            help="compare with checkpoints that were kept elsewhere: a file, or a folder of such files",
+            help="compare with an external copy of the checkpoints: a file, or a folder of files",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -75,7 +76,7 @@ class Command(BaseCommand):
             self.stdout.write("  Verified: no tampering found.")
             return
         first, *others = describe_faults(workspace, [vars(fault) for fault in result.faults])
-        self.stdout.write(f"  {result.bad:,} BAD. The first: {first.name}: {first.reason}")
+        self.stdout.write(f"  {result.bad:,} errors. The first: {first.name}: {first.reason}")
         for fault in others:
             self.stdout.write(f"  {fault.name}: {fault.reason}")
 
@@ -91,5 +92,5 @@ def list_named_workspaces(options: dict[str, Any]) -> list[Workspace]:
         return list(rows)
     workspaces = list(rows.filter(slug=options["workspace"]))
     if not workspaces:
-        raise CommandError(f"There is no workspace “{options['workspace']}”.")
+        raise CommandError(f"Workspace “{options['workspace']}” not found.")
     return workspaces

@@ -17,14 +17,17 @@ STATE_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent"}
 
 class Command(BaseCommand):
     help = (
-        "Checks an evidence file. Ends with 0 if all is proved, 1 if a check failed, 3 if parts are absent."
+        "Verify an evidence file. Exits with 0 if everything is proved, 1 if a check failed, 3 if "
+        "parts are missing."
     )
     # No system checks, because the command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", help="the evidence, as it was downloaded")
-        parser.add_argument("--key", help="the operator's key, known by another way: its id, or a PEM file")
+        parser.add_argument("file", help="the evidence file, as downloaded")
+        parser.add_argument(
+            "--key", help=("the operator's key, obtained through another channel: its ID, or a PEM file")
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         data, key = read_evidence(options["file"]), read_expected_key(options["key"])
@@ -47,7 +50,7 @@ def read_evidence(name: str) -> Any:
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
     except ValueError as error:
-        raise CommandError(f"{name}: not JSON that means one thing only: {error}") from None
+        raise CommandError(f"{name}: invalid or ambiguous JSON: {error}") from None
 
 
 def read_expected_key(key: str | None) -> str | None:

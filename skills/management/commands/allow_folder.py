@@ -12,21 +12,21 @@ from skills.sources.grants import grant_folder
 
 
 class Command(BaseCommand):
-    help = "Lets a workspace read a folder below one of DRAMATIS_SOURCE_ROOTS."
+    help = "Allow a workspace to read a folder below one of DRAMATIS_SOURCE_ROOTS."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", help="the workspace's address")
-        parser.add_argument("path", help="the folder, from the root of the disk")
-        parser.add_argument("--note", default="", help="what people read beside it")
+        parser.add_argument("workspace", help="workspace slug")
+        parser.add_argument("path", help="absolute path of the folder")
+        parser.add_argument("--note", default="", help="note shown next to the folder")
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = Workspace.objects.filter(slug=options["workspace"]).first()
         if workspace is None:
-            raise CommandError(f"There is no workspace “{options['workspace']}”.")
+            raise CommandError(f"Workspace “{options['workspace']}” not found.")
         try:
             grant = grant_folder(workspace, options["path"], note=options["note"], by=SYSTEM_ACTOR)
         except InvalidInput as error:
             raise CommandError(
                 " ".join(message for messages in error.errors.values() for message in messages)
             ) from None
-        self.stdout.write(f"{workspace.name} may read {grant.path} and what lies below.")
+        self.stdout.write(f"{workspace.name} can read {grant.path} and everything below it.")

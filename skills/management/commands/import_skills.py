@@ -21,22 +21,22 @@ IMPORT_HARNESS = Harness("import", (DiscoveryRule("skill", (f"*/{SKILL_FILE_NAME
 
 
 class Command(BaseCommand):
-    help = "Takes every NAME/SKILL.md of a folder into a workspace; one that is there already stays as it is."
+    help = "Import every NAME/SKILL.md of a folder into a workspace. Existing skills are not changed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", help="the workspace's address, such as harbour")
-        parser.add_argument("folder", type=Path, help="a folder of folders, each with a SKILL.md")
+        parser.add_argument("workspace", help="workspace slug, for example harbour")
+        parser.add_argument("folder", type=Path, help="folder whose subfolders contain a SKILL.md each")
 
     def handle(self, *args: Any, workspace: str, folder: Path, **options: Any) -> None:
         target = Workspace.objects.filter(slug=workspace).first()
         if target is None:
-            raise CommandError(f"There is no workspace “{workspace}”.")
+            raise CommandError(f"Workspace “{workspace}” not found.")
         discovered = discover_files(folder, "", IMPORT_HARNESS)
         for refusal in discovered.refusals:
             self.stderr.write(f"{refusal.path}: {refusal.reason}")
         results = [self.import_file(target, file) for file in discovered.skills]
         failed = len(discovered.refusals) + results.count(False)
-        self.stdout.write(f"{results.count(True)} taken in or there already, {failed} refused.")
+        self.stdout.write(f"{results.count(True)} imported or already present, {failed} rejected.")
         if failed:
             sys.exit(1)
 
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         content, name = file.content or b"", file.path.partition("/")[0]
         existing = Skill.objects.in_workspace(workspace).filter(name=name).first()
         if existing is not None and is_same_skill(existing, content):
-            self.stdout.write(f"{file.path}: there already")
+            self.stdout.write(f"{file.path}: already present")
             return True
         try:
             skill, warnings = import_skill(
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         except InvalidSkillFile as error:
             self.write_problems(file.path, error.problems)
             return False
-        self.stdout.write(f"{file.path}: taken in as {skill.name}")
+        self.stdout.write(f"{file.path}: imported as {skill.name}")
         self.write_problems(file.path, warnings)
         return True
 

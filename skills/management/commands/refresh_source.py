@@ -14,11 +14,11 @@ from skills.refresh.services import refresh_source
 
 
 class Command(BaseCommand):
-    help = "Looks at a source here and now, without a worker, and tells what came of it."
+    help = "Refresh a source now, without a worker, and print the result."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", help="the workspace's address")
-        parser.add_argument("source", help="the source's address")
+        parser.add_argument("workspace", help="workspace slug")
+        parser.add_argument("source", help="source slug")
 
     def handle(self, *args: Any, **options: Any) -> None:
         source = self.find_source(options["workspace"], options["source"])
@@ -28,27 +28,29 @@ class Command(BaseCommand):
             raise CommandError(error.message) from None
         run = claim_run(source.workspace_id, requested.pk)
         if run is None:
-            raise CommandError("A worker is looking at it already; the next look follows by itself.")
+            raise CommandError(
+                "A worker is already refreshing this source. The next refresh run starts automatically."
+            )
         self.write_result(self.run_refresh(run))
 
     def find_source(self, workspace: str, slug: str) -> Source:
         owner = Workspace.objects.filter(slug=workspace).first()
         source = Source.objects.in_workspace(owner).filter(slug=slug).first() if owner else None
         if source is None:
-            raise CommandError(f"There is no source “{slug}” in a workspace “{workspace}”.")
+            raise CommandError(f"Source “{slug}” not found in workspace “{workspace}”.")
         return source
 
     def run_refresh(self, run: RefreshRun) -> RefreshRun:
         try:
             return refresh_source(run)
         except LostRun:
-            raise CommandError("It took so long that someone else began anew.") from None
+            raise CommandError("Timed out. Another refresh run has started.") from None
         except BaseException as error:
             fail_run(run, f"Something went wrong: {type(error).__name__}.")
             raise
 
     def write_result(self, run: RefreshRun) -> None:
-        self.stdout.write(f"{run.source}: {run.seen} seen, {run.read} read, {run.refused} refused.")
+        self.stdout.write(f"{run.source}: {run.seen} found, {run.read} read, {run.refused} rejected.")
         for state, count in run.outcome.items():
             self.stdout.write(f"  {count} {state}")
         for refusal in run.refusals:

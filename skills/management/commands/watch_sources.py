@@ -31,7 +31,7 @@ PLAN_CHECK_SECONDS, RETRY_SECONDS = 2.0, 2.0
 
 
 class Command(BaseCommand):
-    help = "Watches the folders of all sources and asks for a look as soon as a file in one of them is saved."
+    help = "Watch the folders of all sources and request a refresh run when a file is saved."
     # Django's system checks would delay every start by a second. `dev.py check` runs them instead.
     requires_system_checks: list[str] = []
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         try:
             import watchfiles  # noqa: F401  # only for a clear message if it is missing
         except ImportError as error:
-            raise CommandError("Watching needs the package watchfiles.") from error
+            raise CommandError("This command requires the package watchfiles.") from error
         # At level INFO, watchfiles logs every change, including changes of files that no source uses.
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
         watcher = SourceWatcher()

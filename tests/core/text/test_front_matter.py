@@ -26,11 +26,11 @@ NASTY = {
     "alias": ("name: *ada\n", 1, "Anchors and aliases"),
     "emphasis that looks like an alias": ("vibe: *bold*\n", 1, "in quotes"),
     "merge of an alias": ("base: &b {x: y}\nname:\n  <<: *b\n", 1, "Anchors and aliases"),
-    "deep list": ("a: " + "[" * 5_000 + "]" * 5_000 + "\n", 1, "more than 20 deep"),
-    "deep unclosed list": ("a: " + "[" * 5_000 + "\n", 1, "more than 20 deep"),
-    "deep mapping": ("a: " + "{a: " * 3_000 + "}" * 3_000 + "\n", 1, "more than 20 deep"),
-    "deep dashes": ("a:\n  " + "- " * 5_000 + "x\n", 2, "more than 20 deep"),
-    "deep question marks": ("? " * 5_000 + "x\n", 1, "more than 20 deep"),
+    "deep list": ("a: " + "[" * 5_000 + "]" * 5_000 + "\n", 1, "at most 20 levels deep"),
+    "deep unclosed list": ("a: " + "[" * 5_000 + "\n", 1, "at most 20 levels deep"),
+    "deep mapping": ("a: " + "{a: " * 3_000 + "}" * 3_000 + "\n", 1, "at most 20 levels deep"),
+    "deep dashes": ("a:\n  " + "- " * 5_000 + "x\n", 2, "at most 20 levels deep"),
+    "deep question marks": ("? " * 5_000 + "x\n", 1, "at most 20 levels deep"),
     "duplicate key": ("name: Ada\nvibe: dry\nname: Bob\n", 3, '"name" appears twice'),
     "duplicate key, quoted": ('name: Ada\n"name": Bob\n', 2, '"name" appears twice'),
     "duplicate key, nested": ("links:\n  home: a\n  home: b\n", 3, '"home" appears twice'),
@@ -49,7 +49,7 @@ NASTY = {
     "half a surrogate pair": ("name: \ud83d\n", 1, "U+D83D"),
     "half a surrogate pair by escape": ('name: "\\ud83d"\n', 1, "U+D83D"),
     "the halves in the wrong order": ('name: "\\udd0e\\ud83d"\n', 1, "U+DD0E"),
-    "escape of no character": ('name: "\\UFFFFFFFF"\n', 1, "does not stand for any character"),
+    "escape of no character": ('name: "\\UFFFFFFFF"\n', 1, "an invalid escape sequence"),
     "20 KiB": ("name: " + "x" * 20 * 1024 + "\n", 1, "longer than 16 KiB"),
     "20 KiB of emoji": ("name: " + "🦊" * 5 * 1024 + "\n", 1, "longer than 16 KiB"),
     "list": ("- name\n- Ada\n", 1, "not a list or a single value"),
@@ -60,8 +60,8 @@ NASTY = {
     "question mark key": ("? name\n: Ada\n", 1, "at the start of the line"),
     "list as a key": ("a: b\n[c, d]: e\n", 2, "A key must be text"),
     "mapping as a nested key": ("a:\n  {b: c}: d\n", 2, "A key must be text"),
-    "second document": ("name: Ada\n--- more\n", 2, "no line may begin with ---"),
-    "document end": ("name: Ada\n...\n", 2, "no line may begin with ---"),
+    "second document": ("name: Ada\n--- more\n", 2, "Remove the line that starts with ---"),
+    "document end": ("name: Ada\n...\n", 2, "Remove the line that starts with ---"),
     "directive": ("%YAML 1.1\n", 2, "This is not valid YAML"),
     "colon in a value": ("name: Ada\nvibe: dry: very\n", 2, "must be in quotes"),
     "line without a key": ("name: Ada\nvibe dry\nlast: x\n", 2, "key: value"),
@@ -113,7 +113,7 @@ def test_the_largest_ordinary_head_loads_within_a_second():
 
 def test_twenty_levels_are_allowed_and_one_more_is_not():
     assert parse_front_matter("a: " + "[" * 19 + "]" * 19 + "\n")
-    assert "20 deep" in problems_of("a: " + "[" * 20 + "]" * 20 + "\n")[0].message
+    assert "20 levels deep" in problems_of("a: " + "[" * 20 + "]" * 20 + "\n")[0].message
 
 
 def test_all_reasons_of_one_kind_are_reported_together():
@@ -128,8 +128,10 @@ def test_the_problems_of_a_hostile_head_stay_few():
 def test_a_duplicate_key_names_its_field_and_counts_lines_from_where_the_head_begins():
     with pytest.raises(FrontMatterError) as caught:
         parse_front_matter("name: Ada\nname: Bob\n", first_line=2)
-    assert caught.value.problems == (TextProblem("name", 3, 'The key "name" appears twice; keep one.'),)
-    assert str(caught.value) == 'line 3: The key "name" appears twice; keep one.'
+    assert caught.value.problems == (
+        TextProblem("name", 3, 'The key "name" appears twice. Remove one of them.'),
+    )
+    assert str(caught.value) == 'line 3: The key "name" appears twice. Remove one of them.'
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ def test_front_matter_that_is_never_closed_is_refused():
     with pytest.raises(FrontMatterError) as caught:
         split_front_matter("---\nname: Ada\n\nHello\n")
     assert caught.value.problems[0].line == 1
-    assert "no line of --- closes it" in caught.value.problems[0].message
+    assert "has no closing --- line" in caught.value.problems[0].message
 
 
 def test_indented_or_longer_dashes_close_nothing():

@@ -204,7 +204,9 @@ def test_an_incomplete_or_foreign_order_is_refused(as_bob, workspace, pilot, by_
     for responsibilities in ([one], [one, two, other], [one, one], [one, other], []):
         answer = post_order(as_bob, pilot, responsibilities)
         assert answer.status_code == 409
-        assert "These are not all active responsibilities of the agent." in answer.content.decode()
+        assert (
+            "The list does not contain all active responsibilities of the agent." in answer.content.decode()
+        )
     with pytest.raises(DomainError):
         order_responsibilities(pilot, [other.pk, one.pk], by=by_alice)
     assert list_titles(pilot) == ["One", "Two"]

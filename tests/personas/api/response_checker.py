@@ -61,5 +61,5 @@ def without_id(answer: Any) -> tuple[int, dict[str, Any]]:
     """Return status and body without the request id and the requested name, to compare two responses."""
     body = {name: value for name, value in answer.json().items() if name != "request_id"}
     if "detail" in body:
-        body["detail"] = re.sub(r"(There is no [a-z ]+) (?:“[^”]*”|\d+)", r"\1 …", body["detail"])
+        body["detail"] = re.sub(r"(No [a-z ]+) (?:“[^”]*”|\d+)", r"\1 …", body["detail"])
     return answer.status_code, body

@@ -64,7 +64,7 @@ def test_a_key_for_some_channels_or_labels_writes_nothing_that_all_prompts_share
         ("POST", "tasks", {"title": "Scrub", "agent": "pilot"}),
     ]
     for method, path, body in writes:
-        assert f"limited to some {name}" in refused(key.call(method, path, body, If_Match="*")), path
+        assert f"limited to specific {name}" in refused(key.call(method, path, body, If_Match="*")), path
     assert not Memory.objects.in_workspace(workspace).exists()
 
 
@@ -93,14 +93,18 @@ def test_a_change_that_reaches_other_agents_is_refused(key_for, workspace, alice
     key = key_for(workspace, alice, agents=["pilot"])
     assert key.patch("agents/pilot", {"instructions": "Steer."}, "*").status_code == 200
     make_agent(workspace, "mate", parent=agents[0])
-    assert "reach prompts of others" in refused(key.patch("agents/pilot", {"working_directory": "a"}, "*"))
+    assert "affect prompts of other agents" in refused(
+        key.patch("agents/pilot", {"working_directory": "a"}, "*")
+    )
 
 
 def test_a_change_of_an_agent_that_is_a_tool_of_another_is_refused(key_for, workspace, alice, agents):
     tool = make_tool(workspace, "ask_pilot", agent=agents[0])
     make_agent(workspace, "mate", tools=[tool])
     key = key_for(workspace, alice, agents=["pilot"])
-    assert "reach prompts of others" in refused(key.patch("agents/pilot", {"description": "Helm."}, "*"))
+    assert "affect prompts of other agents" in refused(
+        key.patch("agents/pilot", {"description": "Helm."}, "*")
+    )
 
 
 def test_a_bot_removes_responsibilities_only_of_its_agents(key_for, workspace, alice, agents):
@@ -109,7 +113,7 @@ def test_a_bot_removes_responsibilities_only_of_its_agents(key_for, workspace, a
     body = {"title": "Coffee"}
     everywhere = key_for(workspace, alice, BOT)
     path = "agents/{}/responsibilities:remove"
-    assert "limited to its agents" in refused(everywhere.post(path.format("pilot"), body))
+    assert "limited to specific agents" in refused(everywhere.post(path.format("pilot"), body))
     own = key_for(workspace, alice, BOT, agents=["pilot"])
     assert own.post(path.format("pilot"), body).status_code == 204
     assert own.post(path.format("cook"), body).status_code == 404

@@ -29,20 +29,20 @@ def list_places(body: Any) -> list[str]:
 def test_each_missing_field_has_its_own_pointer(admin: Api) -> None:
     body = get_problem(admin.post("prompts:report", {}), 422)
     assert list_places(body) == ["/agent", "/channel", "/digest"]
-    assert body["detail"] == "3 values do not fit: agent, channel, digest."
+    assert body["detail"] == "3 values are invalid: agent, channel, digest."
 
 
 def test_the_detail_names_the_field(admin: Api) -> None:
     assert get_problem(admin.post("memories", {"text": "Tea.", "taks": 3}), 422)["detail"] == (
-        "taks: there is no such field."
+        "taks: unknown field."
     )
     body = get_problem(admin.get("memories?limit=many"), 422)
-    assert body["detail"].startswith("limit: this must be")
+    assert body["detail"].startswith("limit: must be")
 
 
 def test_a_place_is_written_as_people_do() -> None:
-    error = FieldError("This is needed.", "/messages/0/a~1b")
-    assert validation_problem([error]).detail == "messages[0].a/b: this is needed."
+    error = FieldError("This field is required.", "/messages/0/a~1b")
+    assert validation_problem([error]).detail == "messages[0].a/b: this field is required."
     assert (
         validation_problem([FieldError("IANA names only.", "/timezone")]).detail
         == "timezone: IANA names only."
@@ -76,7 +76,7 @@ def test_a_403_names_the_verb(key_for: Any, workspace: Workspace, alice: User) -
     ]
     for kind, verbs, method, path, verb in cases:
         response = key_for(workspace, alice, kind, verbs=verbs).call(method, path, {})
-        assert f"needs the verb “{verb}”" in get_problem(response, 403)["detail"]
+        assert f"requires the verb “{verb}”" in get_problem(response, 403)["detail"]
         assert response["WWW-Authenticate"].endswith(f'error="insufficient_scope", scope="{verb}"')
 
 
@@ -84,10 +84,13 @@ def test_a_403_names_the_kind_of_key_or_the_role(
     key_for: Any, workspace: Workspace, alice: User, bob: User
 ) -> None:
     bot = key_for(workspace, alice, BOT)
-    assert "needs an admin key" in get_problem(bot.post("souls", {"label": "Calm"}), 403)["detail"]
+    assert "requires an admin key" in get_problem(bot.post("souls", {"label": "Calm"}), 403)["detail"]
     member = key_for(workspace, bob)
     change_role(Membership.objects.in_workspace(workspace).get(user=bob), Role.VIEWER, by=Actor.person(alice))
-    assert "The role of the member" in get_problem(member.post("souls", {"label": "Calm"}), 403)["detail"]
+    assert (
+        "does not have the required role"
+        in get_problem(member.post("souls", {"label": "Calm"}), 403)["detail"]
+    )
 
 
 def test_a_missing_key_and_an_invalid_one_are_told_apart(client: Any) -> None:
@@ -102,7 +105,7 @@ def test_an_etag_without_quotes_is_named(admin: Api, workspace: Workspace) -> No
     soul = make_soul(workspace, "Calm")
     body = get_problem(admin.patch(f"souls/{soul.slug}", {"text": "Be calm."}, "1"), 400)
     assert list_places(body) == ["If-Match"]
-    assert 'such as "1"' in body["detail"]
+    assert 'for example "1"' in body["detail"]
     assert admin.patch(f"souls/{soul.slug}", {"text": "Be calm."}, 'W/"1"').status_code == 412
     assert admin.patch(f"souls/{soul.slug}", {"text": "Be calm."}, '"1"').status_code == 200
 
@@ -119,12 +122,12 @@ def test_a_compressed_body_is_refused_by_its_header(admin: Api) -> None:
 def test_a_404_names_the_record(admin: Api, key_for: Any, workspace: Workspace, alice: User) -> None:
     make_agent(workspace, "pilot")
     make_agent(workspace, "cook")
-    assert get_problem(admin.get("agents/nobody"), 404)["detail"] == "There is no agent “nobody”."
-    assert get_problem(admin.get("memories/77"), 404)["detail"] == "There is no memory 77."
+    assert get_problem(admin.get("agents/nobody"), 404)["detail"] == "No agent “nobody” in this workspace."
+    assert get_problem(admin.get("memories/77"), 404)["detail"] == "No memory 77 in this workspace."
     narrow = key_for(workspace, alice, ADMIN, agents=["pilot"])
     problems = {slug: get_problem(narrow.get(f"agents/{slug}"), 404) for slug in ("cook", "nobody")}
     details = {body["detail"].replace(slug, "…") for slug, body in problems.items()}
-    assert details == {"There is no agent “…” within the limits of this key."}
+    assert details == {"No agent “…” within the limits of this key."}
     detail = get_problem(admin.get("agents/pilot/channels/moon/versions"), 404)["detail"]
     assert detail == "The agent “pilot” has no prompt on the channel “moon”."
 

@@ -70,7 +70,7 @@ def test_one_memory_that_cannot_be_approved_leaves_all_as_they_are(admin, worksp
     active = make_memory(workspace, "Lives in Bergen.")
     answer = admin.post("memories:approve", ids_of([*proposed, active]))
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
-    assert f"“{active.pk}”: Only a proposed memory" in answer.json()["detail"]
+    assert f"“{active.pk}”: Only proposed memories" in answer.json()["detail"]
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/ids/2"]
     assert states_of(proposed) == ["proposed", "proposed"]
 
@@ -81,7 +81,7 @@ def test_a_foreign_id_is_404_and_named_as_it_was_sent(verb, admin, workspace, el
     for pk in (foreign.pk, 987_654_321):
         answer = admin.post(f"memories:{verb}", {"ids": [proposed[0].pk, pk]})
         assert answer.status_code == 404, answer.content
-        assert answer.json()["detail"] == f"There is no memory “{pk}” here."
+        assert answer.json()["detail"] == f"No memory “{pk}” in this workspace."
         assert answer.json()["errors"][0]["pointer"] == "/ids/1"
     assert states_of([*proposed, foreign]) == ["proposed"] * 3
 

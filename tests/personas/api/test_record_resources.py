@@ -67,7 +67,7 @@ def test_links_are_names_of_this_workspace(admin: Api, workspace: Workspace, els
     for name in (foreign.slug, "no-such"):
         refused = admin.post("agents", {"slug": "nils", "name": "Nils", "soul": name})
         assert refused.status_code == 422
-        assert refused.json()["errors"] == [{"detail": "There is no such record here.", "pointer": "/soul"}]
+        assert refused.json()["errors"] == [{"detail": "Record not found.", "pointer": "/soul"}]
 
 
 def test_one_set_of_tools_stays_when_the_other_is_named(admin: Api) -> None:
@@ -147,8 +147,8 @@ def test_rows_of_other_workspaces_get_the_same_404_as_missing_ones(admin: Api, e
     foreign_body, missing_body = one.json(), other.json()
     del foreign_body["request_id"], missing_body["request_id"]
     assert (foreign_body.pop("detail"), missing_body.pop("detail")) == (
-        "There is no soul “foreign”.",
-        "There is no soul “no-such”.",
+        "No soul “foreign” in this workspace.",
+        "No soul “no-such” in this workspace.",
     )
     assert (one.status_code, foreign_body) == (404, missing_body)
 

@@ -42,7 +42,7 @@ def test_an_admin_key_acts_for_a_member(client, workspace, alice, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--workspace", "nowhere"], "There is no workspace “nowhere”."),
+        (["--workspace", "nowhere"], "Workspace “nowhere” not found."),
         (["--agent", "nobody"], "The agent “nobody” does not exist"),
         (["--verb", "manage"], "Use an admin key"),
         (["--admin", "mallory@example.com"], "is not a member of"),

@@ -44,7 +44,7 @@ def test_a_memory_from_a_member_is_active_and_names_its_author(workspace, by_ali
 def test_an_approved_memory_is_active_and_cannot_be_approved_twice(workspace, by_alice):
     memory = approve_memory(make_memory(workspace, by=Actor.bot("scout")), by=by_alice)
     assert memory.state == MemoryState.ACTIVE
-    with pytest.raises(DomainError, match="Only a proposed memory"):
+    with pytest.raises(DomainError, match="Only proposed memories"):
         approve_memory(memory, by=by_alice)
 
 

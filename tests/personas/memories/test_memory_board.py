@@ -101,7 +101,7 @@ def test_bulk_approval_reports_the_refused_memory(workspace, as_rita, board, dec
     chosen = {"verb": "approve", "chosen": [memory.pk for memory in proposed], "back": board}
     answer = as_rita.post(decide, chosen)
     assert answer["Location"] == board
-    assert "Approved 3; 1 rejected: “Fact 0”: Only a proposed memory" in page_text(as_rita.get(board))
+    assert "Approved 3; 1 rejected: “Fact 0”: Only proposed memories" in page_text(as_rita.get(board))
     assert Memory.objects.in_workspace(workspace).filter(state="active").count() == 4
 
 
@@ -137,7 +137,7 @@ def test_one_card_moves_with_htmx_and_the_column_counts_are_updated(workspace, a
     assert re.search(r'id="count-active"[^>]*>1<', page)
     assert "Approved" in answer["HX-Trigger"]
     again = as_rita.post(decide, {"approve": memory.pk}, headers=headers)
-    assert "Only a proposed memory" in again["HX-Trigger"]
+    assert "Only proposed memories" in again["HX-Trigger"]
     assert f'id="memory-{memory.pk}"' in page_text(again)
 
 

@@ -163,7 +163,7 @@ def test_the_page_imports_an_upload_and_lists_the_result(as_alice, workspace):
     ("text", "message"),
     [
         ('["Fine.", 7]', "[1]: Expected text or an object."),
-        ('{"memories": [{"text": 7}]}', "memories[0].text: This must be text."),
+        ('{"memories": [{"text": 7}]}', "memories[0].text: Must be text."),
         ("[", "This cannot be imported."),
         ('["\\ud800"]', "This cannot be imported."),
         ("[" * 5_000, "This cannot be imported."),

@@ -320,7 +320,7 @@ def test_a_receiver_that_hangs_does_not_delay_others(workspace, elsewhere):
     errors = set(
         WebhookAttempt.objects.in_workspace(workspace).exclude(error="").values_list("error", flat=True)
     )
-    assert errors == {"There was no complete response within 2 seconds."}
+    assert errors == {"No complete response within 2 seconds."}
 
 
 def test_one_workspace_has_few_threads_at_a_time(workspace, elsewhere, monkeypatch):

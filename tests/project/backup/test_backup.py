@@ -98,8 +98,8 @@ def test_a_backup_is_restored_whole_and_proved(stage, tmp_path):
     with empty_database(tmp_path) as url:
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
         assert done.returncode == 0, done.stderr
-        assert f"{stage.prompt.last_number} sampled prompts are the same" in done.stdout
-        assert f"The record of {stage.workspace.slug} holds" in done.stdout
+        assert f"{stage.prompt.last_number} sampled prompts are byte-for-byte identical" in done.stdout
+        assert f"{stage.workspace.slug} verified" in done.stdout
         assert answer(url, ROWS) == len(stage.rows)
         assert answer(url, "SELECT count(*) FROM django_session") == 0
     assert (tmp_path / "elsewhere" / f"{stage.workspace.pk}.jsonl").read_bytes() == (
@@ -146,7 +146,7 @@ def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settin
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
         assert done.returncode == 0, done.stderr
         assert answer(url, PLACES) == " ".join([month, *places])
-        assert f"The record of {stage.workspace.slug} holds" in done.stdout
+        assert f"{stage.workspace.slug} verified" in done.stdout
         assert answer(url, GUARDS) == answer(url, TABLES)
 
 
@@ -182,7 +182,7 @@ def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkey
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
     assert done.returncode == 1
     assert "prompts_ledgerentry" in done.stderr
-    assert "Do not serve from this database" in done.stderr
+    assert "Do not use this database" in done.stderr
 
 
 # --- atomic creation -----------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_program_older_than_the_server_is_not_used(settings):
 def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_path, capsys):
     backup = tmp_path / "backup"
     call_command("backup", str(backup), "--sample", "2")
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("backup", str(backup))
     assert backup.stat().st_mode & 0o077 == 0
     manifest = json.loads((backup / MANIFEST_NAME).read_text())
@@ -248,7 +248,7 @@ def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_pa
     assert chain["checkpoint"][0] == 1
     assert len(manifest["prompts"]) == 2
     call_command("restore", str(backup), "--only-check")
-    assert "files are what was written" in capsys.readouterr().out
+    assert "files match the backup" in capsys.readouterr().out
     check_rejections(stage, backup)
 
 
@@ -262,7 +262,7 @@ def check_rejections(stage, backup: Path) -> None:
     with pytest.raises(BackupError, match="is missing"):
         read_manifest(backup)
     (backup / MANIFEST_NAME).unlink()
-    with pytest.raises(BackupError, match="There is no backup"):
+    with pytest.raises(BackupError, match="No backup in"):
         restore_backup(backup, report=print)
 
 

@@ -56,7 +56,7 @@ def list_ids(found: EndingsSinceBackup) -> list[int]:
 def test_only_endings_after_the_backup_are_applied(backup):
     found = find(backup)
     assert (list_ids(found), found.gap) == ([3], "")
-    assert describe_endings(found, RestoreOptions()) == ["1 endings since the backup are in the journal."]
+    assert describe_endings(found, RestoreOptions()) == ["The journal lists 1 endings since the backup."]
 
 
 def test_without_a_position_all_endings_are_applied(backup):
@@ -70,7 +70,7 @@ def test_without_a_position_all_endings_are_applied(backup):
 def test_without_a_journal_it_is_not_known_what_ended(backup, checkpoints):
     shutil.rmtree(checkpoints)
     found = find(backup)
-    assert "There is no journal of endings" in found.gap
+    assert "No journal of endings" in found.gap
     assert "all keys are revoked" in " ".join(describe_endings(found, RestoreOptions()))
     kept = " ".join(describe_endings(found, RestoreOptions(keep_keys=True)))
     assert "Keys and invitations are kept" in kept
@@ -119,7 +119,7 @@ def test_a_changed_journal_is_an_error_that_names_the_way_out(backup, checkpoint
     with pytest.raises(CommandError, match=r"is damaged: .*--without-journal"):
         call_command("restore", str(backup), "--only-check")
     found = find(backup, without_journal=True)
-    assert (found.endings, found.gap) == ([], "The journal of endings is not used.")
+    assert (found.endings, found.gap) == ([], "The journal of endings is ignored.")
     restore_journal(backup, None, found)
     journal = read_journal(checkpoints)
     assert journal is not None
@@ -132,7 +132,7 @@ def test_the_journal_of_another_installation_is_an_error(backup, checkpoints):
     for name in FILES:
         (checkpoints / name).unlink()
     append(checkpoints, 7, 8, 9, now=NOW + timedelta(minutes=1))
-    with pytest.raises(BackupError, match="not the one of this backup"):
+    with pytest.raises(BackupError, match="does not belong to this backup"):
         find(backup)
 
 
@@ -147,6 +147,6 @@ def test_only_check_says_what_a_restore_would_do(backup, capsys):
         call_command("restore", str(backup), "--only-check")
     output = capsys.readouterr().out
     assert "The manifest is signed" in output
-    assert "1 endings since the backup are in the journal." in output
+    assert "The journal lists 1 endings since the backup." in output
     assert "179 minutes ago" in output
-    assert "unless you add --keep-keys" in output
+    assert "unless you pass --keep-keys" in output

@@ -121,7 +121,7 @@ def test_pooled_settings_have_no_startup_options_and_prepare_nothing():
 
 def test_a_pooler_needs_postgresql():
     done = run_settings({**COMPLETE, **BOTH, "DATABASE_URL": "sqlite:////tmp/x"})
-    assert "DATABASE_POOLED_URL needs PostgreSQL" in done.stderr
+    assert "DATABASE_POOLED_URL requires PostgreSQL" in done.stderr
 
 
 # --- workspace scope and limits ------------------------------------------------------------------------
@@ -291,16 +291,16 @@ def test_the_doctor_compares_both_urls(pooler, committed, settings, monkeypatch)
     ((state, message),) = doctor(settings, values)
     assert (state, pooler.role in message) == ("ok", True)
     ((state, message),) = doctor(settings, {**values, "NAME": "postgres"})
-    assert (state, "another database" in message) == ("fail", True)
+    assert (state, "different database" in message) == ("fail", True)
     ((state, message),) = doctor(settings, {**values, "PORT": "1"})
     assert (state, "does not answer" in message) == ("fail", True)
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", dict(connection.settings_dict["OPTIONS"]))
     for name, value in pooler.settings().items():
         monkeypatch.setitem(connection.settings_dict, name, value)
     # DATABASE_URL leads to the pooler: it refuses `options`, or drops them without an error.
-    assert doctor(settings, None) == [("fail", "A pooler is in front of DATABASE_URL.")]
+    assert doctor(settings, None) == [("fail", "DATABASE_URL points to a pooler.")]
     del connection.settings_dict["OPTIONS"]["options"]
-    assert doctor(settings, None) == [("fail", "A pooler is in front of DATABASE_URL.")]
+    assert doctor(settings, None) == [("fail", "DATABASE_URL points to a pooler.")]
 
 
 def test_the_doctor_reports_a_role_without_limits(pooler, committed, settings):

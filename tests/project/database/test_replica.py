@@ -183,7 +183,7 @@ def test_the_doctor_says_nothing_without_a_replica(db):
 
 
 def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(transactional_db, tmp_path):
-    for url, message in ((address_of(str(tmp_path)), "does not answer"), (address_of(), "no copy")):
+    for url, message in ((address_of(str(tmp_path)), "does not respond"), (address_of(), "not a replica")):
         with use_replica(url):
             [finding] = check_replica()
         assert (finding.state, finding.name) == (FindingState.WARN, "replica")
@@ -195,7 +195,7 @@ def test_a_replica_of_sqlite_is_refused():
     sqlite = {"DATABASE_URL": "sqlite:////tmp/x", "DATABASE_REPLICA_URL": "postgresql://a@b/c"}
     for variables in (postgres, sqlite):
         done = run_settings(COMPLETE | variables)
-        assert "DATABASE_REPLICA_URL needs PostgreSQL" in done.stderr
+        assert "DATABASE_REPLICA_URL requires PostgreSQL" in done.stderr
 
 
 # --- a real one ----------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def run_with_standby(workspace, as_alice, bob, monkeypatch, stage):
         catch_up(copy)
         assert all(get_replica_queries(as_alice, path) for path in LAGGING)
         [finding] = check_replica()
-        assert (finding.state, finding.message) == (FindingState.OK, "It is 0 s behind.")
+        assert (finding.state, finding.message) == (FindingState.OK, "Its lag is 0 s.")
 
         pause_replay(copy)
         memory = make_memory(workspace, "Written while the copy slept.")

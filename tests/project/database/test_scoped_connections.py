@@ -246,11 +246,11 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
 def test_the_doctor_reports_whether_row_level_security_is_active(settings):
     settings.PRODUCTION = True
     (owner,) = check_row_level_security()
-    assert (owner.state, owner.message[:21]) == ("warn", "It is not in force: q")
+    assert (owner.state, owner.message[:16]) == ("warn", "Not effective: w")
     with as_app_role():
         (restricted,) = check_row_level_security()
     assert restricted.state == "ok"
     execute_sql("ALTER TABLE personas_memory DISABLE ROW LEVEL SECURITY")
     (open_,) = check_row_level_security()
     assert open_.state == "fail"
-    assert "personas_memory: row security is off" in open_.message
+    assert "personas_memory: row-level security is disabled" in open_.message

@@ -149,7 +149,7 @@ def serves_bots(installation: PodmanInstallation) -> None:
 def enforces_row_level_security(installation: PodmanInstallation) -> None:
     done = installation.execute("clock", "python", "manage.py", "doctor", "--json")
     findings = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
-    assert findings["second wall"]["state"] == "ok", findings
+    assert findings["row-level security"]["state"] == "ok", findings
 
 
 def backs_up(installation: PodmanInstallation) -> None:

@@ -67,7 +67,7 @@ def test_a_healthy_installation_exits_with_0(beating, served, monkeypatch, setti
     lines = out.getvalue().splitlines()
     assert all(line.split()[0] in {"ok", "warn"} for line in lines), out.getvalue()
     names = {line[6:].partition(":")[0] for line in lines}
-    assert {"database", "migrations", "redis", "worker", "build queue", "record", "disk of var"} <= names
+    assert {"database", "migrations", "redis", "worker", "build queue", "record", "var disk"} <= names
 
 
 def test_a_failure_exits_with_1_and_has_advice(monkeypatch):
@@ -106,7 +106,7 @@ def test_insecure_settings_are_reported(settings):
     settings.PRODUCTION, settings.DEBUG, settings.ALLOWED_HOSTS = True, True, ["*"]
     settings.DRAMATIS_REQUIRE_OWNER_MFA = False
     messages = " ".join(finding.message for finding in check_settings())
-    for text in ("source code", "Any host name", "second factor", "not https"):
+    for text in ("source code", "any host name", "second factor", "not https"):
         assert text in messages
 
 
@@ -183,7 +183,7 @@ def test_a_queue_without_a_worker_is_named(monkeypatch, replies, missing):
     [finding] = checks.check_queue_workers()
     assert (finding.state, finding.message) == (
         FindingState.FAIL,
-        f"No worker takes jobs from: {missing}.",
+        f"No worker consumes: {missing}.",
     )
 
 

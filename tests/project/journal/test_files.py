@@ -166,8 +166,8 @@ def remove_journal(folder: Path) -> None:
     ("change", "message"),
     [
         (change_line, "does not follow the line before"),
-        (remove_line, "shorter than its head"),
-        (cut_off, "shorter than its head"),
+        (remove_line, "shorter than stated in its head"),
+        (cut_off, "shorter than stated in its head"),
         (change_head, "signature of endings.head is not valid"),
         (spoil_head, "cannot be read"),
         (remove_head, "endings.head is missing"),
@@ -188,7 +188,7 @@ def test_a_line_replaced_by_one_of_the_same_length_is_found(tmp_path):
     append(tmp_path, 1, 2, 3)
     text = (tmp_path / JOURNAL_FILE).read_text()
     (tmp_path / JOURNAL_FILE).write_text(text.replace('"id":3', '"id":7'))
-    with pytest.raises(JournalError, match="not what its head says"):
+    with pytest.raises(JournalError, match="does not match its head"):
         read_journal(tmp_path)
 
 

@@ -127,7 +127,7 @@ def test_in_production_nothing_is_allowed_by_default():
     named = settings_under({**COMPLETE, names[0]: "10.0.0.0/8, ::1"}, names[0])
     assert named[names[0]] == ["10.0.0.0/8", "::1/128"]
     wrong = run_settings({**COMPLETE, names[0]: "10.0.0.300"})
-    assert "DRAMATIS_METRICS_NETWORKS must hold networks" in wrong.stderr
+    assert "DRAMATIS_METRICS_NETWORKS must contain networks" in wrong.stderr
 
 
 # --- content -------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_one_child_ends_and_all_end(tmp_path):
         subprocess.run(["kill", "-9", str(child_named("beat", process.pid))], check=True)
         output = process.communicate(timeout=15)[0]
     assert process.returncode != 0
-    assert "The beat process ended by itself" in output
+    assert "The beat process exited unexpectedly" in output
     assert running(str(tmp_path)) == []
 
 

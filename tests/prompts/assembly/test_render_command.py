@@ -52,12 +52,15 @@ def test_the_report_lists_parts_and_sizes(capsysbinary):
 
 
 BAD = {
-    "an unknown layout": (["--layout", "opel", "--inputs", "x.json"], "opel: no such layout"),
+    "an unknown layout": (["--layout", "opel", "--inputs", "x.json"], "opel: unknown layout"),
     "a file that is not there": (
         ["--layout", "nova", "--inputs", "nowhere.json"],
         "nowhere.json: No such file",
     ),
-    "both from standard input": (["--layout", "nova", "--inputs", "-", "--slots", "-"], "can be read once"),
+    "both from standard input": (
+        ["--layout", "nova", "--inputs", "-", "--slots", "-"],
+        "can be read only once",
+    ),
 }
 
 
@@ -72,8 +75,8 @@ def test_invalid_input_is_reported_with_exit_code_2(case):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"{", "not JSON"),
-        (b"\xff", "not JSON"),
+        (b"{", "invalid JSON"),
+        (b"\xff", "invalid JSON"),
         (b"[" * 100_000, "nested too deeply|not JSON"),
         (b'{"memories": [{"txet": ""}]}', r"memories\[0\]\.txet: is not a known key"),
         (b'{"tools": [{"name": ""}]}', r"tools\[0\]\.name: must not be empty"),

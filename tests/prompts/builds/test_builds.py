@@ -117,7 +117,7 @@ def test_a_missing_layout_keeps_the_served_version_and_is_reported(pilot):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="harbour")
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     assert len(versions(pilot)) == 1
-    assert "no layout “harbour”" in prompt_of(pilot).problem
+    assert "layout “harbour” no longer exists" in prompt_of(pilot).problem
 
 
 def test_one_that_cannot_be_compiled_does_not_hold_up_the_others(pilot, workspace, slack, monkeypatch):

@@ -220,20 +220,20 @@ def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
     build(*crew)
     end = as_bob.get(address).content.decode()
     assert "2 of 4 prompts rebuilt." in end
-    assert "There is no layout “harbour” any more." in end
+    assert "The layout “harbour” no longer exists." in end
     assert 'href="/w/harbour/agents/mate-1/versions/?channel=bridge"' in end
     assert "Bots still get the previous version." in end
     assert "hx-get" not in end
 
 
 def test_problems_stay_at_home_until_they_are_mended(as_bob, crew):
-    assert "There is no layout" not in page(as_bob)
+    assert "The layout “" not in page(as_bob)
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="<b>harbour</b>")
     build(crew[0])
     assert "&lt;b&gt;harbour&lt;/b&gt;" in page(as_bob)
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="dramatis")
     build(crew[0])
-    assert "There is no layout" not in page(as_bob)
+    assert "The layout “" not in page(as_bob)
 
 
 def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):

@@ -106,11 +106,11 @@ def test_a_channel_names_the_agents_that_speak_on_it(pilot, cook):
 def test_what_cannot_be_built_is_named_and_the_command_fails(pilot, cook, capsys):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="harbour")
     before = list_build_rows()
-    with pytest.raises(CommandError, match="1 could not be built: bots still get what they got before"):
+    with pytest.raises(CommandError, match="1 prompts could not be built"):
         call_command("rebuild_prompts")
     out = capsys.readouterr().out
     assert "0 built, 2 unchanged, 1 failed" in out
-    assert "  failed Pilot · Deck: Not built: There is no layout “harbour” any more." in out
+    assert "  failed Pilot · Deck: Not built: The layout “harbour” no longer exists." in out
     assert list_build_rows() == before
 
 
@@ -129,20 +129,18 @@ def test_an_archived_agent_is_refused_by_name_and_left_out_among_others(pilot, c
 
 def test_what_is_not_there_is_refused(pilot, elsewhere):
     home = ("--workspace", "harbour")
-    assert get_command_error("--workspace", "nowhere") == "There is no workspace “nowhere”."
-    assert get_command_error(*home, "--agent", "nobody") == "There is no agent “nobody” in “harbour”."
-    assert (
-        get_command_error(*home, "--channel", "attic") == "There is no channel “attic” in use in “harbour”."
-    )
+    assert get_command_error("--workspace", "nowhere") == "Workspace “nowhere” not found."
+    assert get_command_error(*home, "--agent", "nobody") == "Agent “nobody” not found in “harbour”."
+    assert get_command_error(*home, "--channel", "attic") == "Active channel “attic” not found in “harbour”."
     make_channel(pilot.workspace, "bridge")
     message = get_command_error(*home, "--agent", "pilot", "--channel", "bridge")
-    assert message == "There is no agent “pilot” on “bridge” in “harbour”."
+    assert message == "Agent “pilot” on “bridge” not found in “harbour”."
     assert get_command_error("--agent", "pilot") == "There are several workspaces. Name one with --workspace."
 
 
 def test_later_means_the_workers_and_a_broker_that_is_down_only_delays_it(pilot, cook, monkeypatch):
     monkeypatch.setattr(breaker, "open_until", float("inf"))
-    assert "harbour: 3 left to the workers" in run_command("--later")
+    assert "harbour: 3 prompts queued for the workers" in run_command("--later")
     assert sorted(BuildCause.unscoped.values_list("agent_id", flat=True)) == sorted([pilot.pk, cook.pk])
     clear_latest_versions(pilot)
     rebuild_agents(pilot.workspace_id, [pilot.pk])

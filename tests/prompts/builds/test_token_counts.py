@@ -38,7 +38,7 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "descripti
 
 
 class Desk(NamedTuple):
-    """An agent with one tool, whose definition is sent beside the text."""
+    """An agent with one tool, whose definition is sent with the text."""
 
     workspace: Workspace
     agent: Agent

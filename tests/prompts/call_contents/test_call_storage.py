@@ -86,9 +86,9 @@ def test_slots_without_a_place_are_named_and_not_stored(stage):
     response = render(stage, append=LONG_TEXT, host={"os": "linux"}, working_directory="/srv")
     data = response.json()
     assert [warning for warning in data["warnings"] if "slots." in warning or "directory" in warning] == [
-        "The layout has no place for working_directory.",
-        "The layout has no place for slots.host.",
-        "The layout has no place for slots.append.",
+        "The layout does not use working_directory.",
+        "The layout does not use slots.host.",
+        "The layout does not use slots.append.",
     ]
     assert response["Dramatis-Unplaced"] == "working_directory, host, append"
     assert set(stage.rows[-1].slots) == {"now", "zone"}
@@ -147,7 +147,7 @@ def test_the_evidence_has_the_long_values_and_is_valid(stage):
     results = {result.name: result for result in run_evidence_checks(bundle, None)}
     assert is_evidence_valid(results.values())
     assert results["slot values match their digests"].state == "ok"
-    assert results["text built again"].state == "ok"
+    assert results["text rebuilt"].state == "ok"
 
 
 def test_a_changed_long_value_in_the_evidence_is_found(stage):
@@ -157,7 +157,7 @@ def test_a_changed_long_value_in_the_evidence_is_found(stage):
     bundle["slot_contents"][digest] = json.dumps("Other words")
     results = {result.name: result.state for result in run_evidence_checks(bundle, None)}
     assert results["slot values match their digests"] == "failed"
-    assert results["text built again"] == "failed"
+    assert results["text rebuilt"] == "failed"
 
 
 def test_a_digest_in_the_evidence_is_covered_by_the_seal(stage):
@@ -185,7 +185,7 @@ def test_a_changed_or_missing_long_value_is_found_by_verification(stage):
     assert verify_workspace(stage.workspace).first is None
     rows = CallContent.objects.in_workspace(stage.workspace)
     rows.update(data=b'"Other words"')
-    assert "do not match its digest" in str(verify_workspace(stage.workspace).first)
+    assert "does not match its digest" in str(verify_workspace(stage.workspace).first)
     rows.delete()
     assert "it is missing" in str(verify_workspace(stage.workspace).first)
 

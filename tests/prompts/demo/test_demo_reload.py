@@ -23,7 +23,7 @@ def sources(tmp_path, settings):
 
 def test_production_refuses_the_demo(settings):
     settings.PRODUCTION = True
-    with pytest.raises(CommandError, match="not for production"):
+    with pytest.raises(CommandError, match="Do not use it in production"):
         call_command("load_demo")
 
 

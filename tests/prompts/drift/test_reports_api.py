@@ -87,7 +87,7 @@ def test_foreign_and_missing_rows_give_the_same_error(
         assert answer["errors"][0]["pointer"] == "/ledger_id"
     for agent, api in (("no-such", bot), ("pilot", scoped(BOT, agents=["cook"]))):
         answer = problem(report(api, "0" * 64, agent), 422, "invalid")
-        assert answer["errors"] == [{"detail": "There is no such prompt here.", "pointer": "/agent"}]
+        assert answer["errors"] == [{"detail": "Prompt not found.", "pointer": "/agent"}]
     assert DigestReport.objects.in_workspace(deck.workspace).count() == 1
 
 

@@ -96,7 +96,7 @@ def test_a_bulk_rollback_runs_after_confirmation(as_alice, pilot, careful):
     response = post_bulk_action(as_alice, "roll-back", *prompts)
     page = response.content.decode()
     assert "Roll back 2 prompts" in page
-    assert "Nothing is in production yet." in page
+    assert "Nothing in production yet." in page
     assert get_production_number(pilot) == 2
     confirmations = [target.confirmation for target in response.context["moving"]]
     response = post_bulk_action(as_alice, "roll-back", *prompts[:2], seen=confirmations)

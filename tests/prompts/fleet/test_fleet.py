@@ -74,7 +74,7 @@ def test_problems_are_shown_as_flags(as_bob, by_alice, workspace, stage):
     rebuild(pilot, stage.careful)
     response = get_fleet_page(as_bob)
     assert list_flag_labels(response, "pilot")[0] == "Not built"
-    assert "There is no layout “harbour” any more." in get_html(response)
+    assert "The layout “harbour” no longer exists." in get_html(response)
     BuildCause(workspace=workspace, agent=pilot, cause={}).save()
     response = get_fleet_page(as_bob)
     assert "0 of 2" in get_html(response)

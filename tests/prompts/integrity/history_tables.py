@@ -99,7 +99,7 @@ class Tables:
     def all(self) -> list[Table]:
         return [
             Table("prompts_promptversion", self.versions, self.judge_versions, self.version_name),
-            Table("prompts_versionpart", self.parts, self.judge_parts, lambda row: "what is noted of"),
+            Table("prompts_versionpart", self.parts, self.judge_parts, lambda row: "the index of"),
             Table("prompts_labelmove", self.moves, self.judge_moves, self.move_name),
             Table(
                 "prompts_ledgerentry", self.entries, self.judge_entries, lambda row: f"ledger row {row.id}"
@@ -126,9 +126,7 @@ class Tables:
         for row in rows:
             verifier.parts.sums[row.prompt_id] -= verifier.parts.hash_part(*row[1:])
         yield from (
-            Fault(parts.TABLE, "what is noted of", "")
-            for remainder in verifier.parts.sums.values()
-            if remainder
+            Fault(parts.TABLE, "the index of", "") for remainder in verifier.parts.sums.values() if remainder
         )
 
     def judge_moves(self, rows: Rows) -> Iterator[Fault | None]:

@@ -136,19 +136,19 @@ def test_a_diverged_file_is_reported_and_not_overwritten(history):
         assert sign_checkpoint(history.workspace.pk) is not None
         assert len(lines(history)) == 5
         reasons = {fault.reason for fault in verify_workspace(history.workspace).faults}
-        assert "it is in the file and not in the database" in reasons
+        assert "it is in the file but not in the database" in reasons
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda lines: lines[:-1], "it is in the database and not in the file"),
-        (lambda lines: lines[1:], "it is in the database and not in the file"),
+        (lambda lines: lines[:-1], "it is in the database but not in the file"),
+        (lambda lines: lines[1:], "it is in the database but not in the file"),
         (
             lambda lines: [lines[0], lines[2], lines[1], lines[3]],
-            "it does not follow the checkpoint before it",
+            "it does not follow the previous checkpoint",
         ),
-        (lambda lines: [*lines[:3], lines[3].replace('"count":', '"count":1')], "signature does not match"),
+        (lambda lines: [*lines[:3], lines[3].replace('"count":', '"count":1')], "signature is not valid"),
         (lambda lines: ["{", *lines], "it cannot be read"),
     ],
 )
@@ -194,7 +194,7 @@ def test_old_signatures_stay_valid_after_key_rotation(history, settings):
 def test_a_checkpoint_signed_with_an_unknown_key_is_found(history):
     with unguarded():
         by_hand("DELETE FROM prompts_signingkey")
-        assert "signed with a key that is not known" in str(verify_workspace(history.workspace).first)
+        assert "signed with an unknown key" in str(verify_workspace(history.workspace).first)
 
 
 def test_the_development_key_is_created_once_for_the_owner_only(settings, tmp_path):
@@ -235,8 +235,8 @@ def test_the_command_signs_and_prints_the_result(history, capsys):
     call_command("sign_checkpoint", history.workspace.slug)
     assert "checkpoint 5, signed with" in capsys.readouterr().out
     call_command("sign_checkpoint", history.workspace.slug)
-    assert "nothing has moved since the last checkpoint" in capsys.readouterr().out
-    with pytest.raises(CommandError, match="no workspace “nowhere”"):
+    assert "no changes since the last checkpoint" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="Workspace “nowhere” not found"):
         call_command("sign_checkpoint", "nowhere")
 
 

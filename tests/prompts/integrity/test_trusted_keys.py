@@ -74,7 +74,7 @@ def test_a_rewrite_with_a_foreign_key_is_found(history, capsys):
         assert verify() == 1
         assert "not one of the trusted keys" in capsys.readouterr().out
         faults = verify_workspace(history.workspace).faults
-        assert any("signed with a key that is not known" in fault.reason for fault in faults)
+        assert any("signed with an unknown key" in fault.reason for fault in faults)
         for full in (False, True):
             assert FindingState.FAIL in {finding.state for finding in check_record(full=full)}
 
@@ -159,7 +159,7 @@ def test_a_rewrite_with_the_own_key_is_found_against_a_copy(history, copy, capsy
         for path in (copy, copy / f"{history.workspace.pk}.jsonl"):
             assert verify("--against", path) == 1
             printed = capsys.readouterr().out
-            assert "it is in the copy from elsewhere and not in the database" in printed
+            assert "it is in the external copy but not in the database" in printed
             assert "was rewritten after the checkpoint" in printed
 
 
@@ -207,10 +207,10 @@ def test_a_copy_may_be_behind_and_lack_a_workspace(history, elsewhere, copy, cap
     history.reword("Be quick.")
     sign_checkpoint(history.workspace.pk)
     assert verify("--against", copy) == 0
-    assert "The copy from elsewhere has no checkpoint of this workspace." in capsys.readouterr().out
+    assert "The external copy has no checkpoint of this workspace." in capsys.readouterr().out
     assert verify(history.workspace.slug, "--against", copy, "--json") == 0
     report = json.loads(capsys.readouterr().out)
-    assert report[history.workspace.slug]["rows"]["checkpoints kept elsewhere"] == 4
+    assert report[history.workspace.slug]["rows"]["external checkpoint copies"] == 4
 
 
 def test_checkpoints_of_a_workspace_that_is_gone_are_reported(history, copy, capsys):

@@ -41,7 +41,7 @@ def test_the_command_ends_with_1_and_names_the_first_bad_row(history, elsewhere,
             call_command("verify_chain")
     assert caught.value.code == 1
     out = capsys.readouterr().out
-    assert "BAD. The first: label move 2 of “Pilot” on “Deck”: its content does not match its hash" in out
+    assert "errors. The first: label move 2 of “Pilot” on “Deck”: its content does not match its hash" in out
     assert f"{elsewhere.slug}: 0 rows" in out
 
 
@@ -60,7 +60,7 @@ def test_the_command_prints_json(history, capsys):
 
 
 def test_an_unknown_workspace_is_an_error(capsys):
-    with pytest.raises(CommandError, match="no workspace"):
+    with pytest.raises(CommandError, match="not found"):
         call_command("verify_chain", "nowhere")
 
 
@@ -94,7 +94,10 @@ def test_a_verification_lost_with_its_worker_is_replaced(history):
     )
     assert request_verification(history.workspace, by=history.by) != run
     run.refresh_from_db()
-    assert (run.state, run.problem) == (VerificationState.FAILED, "The worker was lost on the way.")
+    assert (run.state, run.problem) == (
+        VerificationState.FAILED,
+        ("The worker stopped before the run was finished."),
+    )
 
 
 def test_a_failed_verification_stores_the_error(history, monkeypatch):

@@ -291,12 +291,12 @@ def test_an_inserted_version_is_found_though_its_hash_is_right(history):
         hashed = build_version_row(forged).hash(last.hash)
         insert_copy("prompts_promptversion", last.pk, id=10**6, hash=hashed, **changes)
         assert f"version {last.number + 1} of agent {prompt.agent_id}" in first_fault(history)
-        assert f"and the chain ends with {last.number + 1}" in first_fault(history)
+        assert f"but the chain ends with {last.number + 1}" in first_fault(history)
 
 
 @pytest.mark.parametrize(
     ("number", "message"),
-    [(-7, "ledger row -7: it stands in no block"), (2, "ledger block 1: it was closed over 4 rows, and 1")],
+    [(-7, "ledger row -7: it is in no block"), (2, "ledger block 1: it was closed with 4 rows, but has 1")],
 )
 def test_an_inserted_ledger_row_is_found_though_its_seal_is_right(history, number, message):
     with unguarded():
@@ -350,7 +350,7 @@ def test_a_cut_tail_is_found_by_a_checkpoint(history):
         cut_tail(history)
         result = first_fault(history)
         assert result.startswith(f"version {number} of agent {history.prompt().agent_id}")
-        assert result.endswith("was signed, and is gone")
+        assert result.endswith("was signed, but is missing now")
 
 
 @pytest.mark.promise("R9", "a full rewrite")
@@ -368,7 +368,7 @@ def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(his
         by_hand("DELETE FROM prompts_checkpoint")
         by_hand("DELETE FROM prompts_signingkey")
         result = verify(history)
-        assert "it is in the file and not in the database" in {fault.reason for fault in result.faults}
+        assert "it is in the file but not in the database" in {fault.reason for fault in result.faults}
 
 
 @pytest.mark.promise("R9")
@@ -403,9 +403,9 @@ def test_a_label_that_was_moved_without_a_move_is_found(history):
     )
     result = first_fault(history)
     assert result.startswith(f"label production of agent {prompt.agent_id}")
-    assert result.endswith(f"it points at version 1, and its moves left it at version {label.version.number}")
+    assert result.endswith(f"it points to version 1, but its moves lead to version {label.version.number}")
     by_hand("DELETE FROM prompts_promptlabel WHERE id = %s", label.pk)
-    assert "it is not there, and its moves left it" in first_fault(history)
+    assert "it does not exist, but its moves lead" in first_fault(history)
 
 
 @pytest.mark.promise("R9")
@@ -419,7 +419,7 @@ def test_a_verification_that_ignores_labels_is_found(history, monkeypatch):
 def test_a_prompt_with_a_wrong_latest_version_is_found(history):
     prompt = history.prompt()
     AgentPrompt.unscoped.filter(pk=prompt.pk).update(latest=prompt.versions.get(number=1))
-    assert "is said to be version" in first_fault(history)
+    assert "states version" in first_fault(history)
 
 
 def test_contents_that_do_not_match_their_digest_are_found(history):
@@ -427,9 +427,9 @@ def test_contents_that_do_not_match_their_digest_are_found(history):
     assert content is not None
     rows = Content.objects.in_workspace(history.workspace).filter(pk=content.pk)
     for change, message in (
-        ({"data": b"Forged"}, "its words do not match its digest"),
-        ({"size": 10**6}, "bytes long, and its row says 1000000"),
-        ({"data": None}, "its words are gone, and no erasure says so"),
+        ({"data": b"Forged"}, "its text does not match its digest"),
+        ({"size": 10**6}, "bytes, but its row states 1000000"),
+        ({"data": None}, "its text is missing, but there is no erasure"),
     ):
         with unguarded():
             rows.update(**change)
@@ -438,13 +438,13 @@ def test_contents_that_do_not_match_their_digest_are_found(history):
             assert message in fault
     with unguarded():
         rows.delete()
-        assert "it is not there, and version" in first_fault(history)
+        assert "it is missing, but version" in first_fault(history)
 
 
 def test_erased_contents_need_a_recorded_erasure(history):
     with unguarded():
         Erasure.objects.in_workspace(history.workspace).update(digests=[])
-        assert "its words are gone, and no erasure says so" in first_fault(history)
+        assert "its text is missing, but there is no erasure" in first_fault(history)
 
 
 def test_a_block_deleted_before_its_retention_ends_is_found(history):
@@ -456,7 +456,9 @@ def test_a_block_deleted_before_its_retention_ends_is_found(history):
         hashed = build_roll_off_row(roll_off, 1).hash("")
         by_hand("DELETE FROM prompts_checkpoint")
         LedgerRollOff.objects.in_workspace(history.workspace).update(at=roll_off.at, hash=hashed)
-        assert "its rows were let go before their time" in {fault.reason for fault in verify(history).faults}
+        assert "its rows were deleted before the retention period ended" in {
+            fault.reason for fault in verify(history).faults
+        }
 
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="other databases hold columns to their types")

@@ -91,7 +91,7 @@ def test_what_is_no_version_of_the_prompt_is_refused(admin: Api, grown: Deck, el
     at, foreign = f"{LABELS}/canary", elsewhere_deck.version(2).digest
     for name in (4, foreign, "0" * 64):
         body = problem(admin.call("PUT", at, {"version": name, "expected": None}), 422, "invalid")
-        assert body["errors"] == [{"detail": "This prompt has no such version.", "pointer": "/version"}]
+        assert body["errors"] == [{"detail": "Version not found.", "pointer": "/version"}]
         body = problem(admin.call("PUT", at, {"version": 1, "expected": name}), 422, "invalid")
         assert body["errors"][0]["pointer"] == "/expected"
         body = problem(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": name}), 422)

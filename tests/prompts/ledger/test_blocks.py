@@ -267,7 +267,7 @@ def test_a_late_row_inside_a_block_is_detected(settled):
     assert ledger_verdict(settled.workspace).first is None
     insert_row(settled, timezone.now(), gap)
     fault = ledger_verdict(settled.workspace).first
-    assert (fault.table, fault.reason) == ("ledger-block", "it was closed over 2 rows, and 3 are there")
+    assert (fault.table, fault.reason) == ("ledger-block", "it was closed with 2 rows, but has 3")
 
 
 def test_a_late_row_between_two_blocks_is_detected(settled):
@@ -280,7 +280,7 @@ def test_a_late_row_between_two_blocks_is_detected(settled):
     insert_row(settled, timezone.now(), gap)
     fault = ledger_verdict(settled.workspace).first
     assert fault.key == f"ledger row {gap}"
-    assert "stands in no block" in fault.reason
+    assert "is in no block" in fault.reason
     assert list_workspaces_to_seal() == []
 
 
@@ -300,7 +300,7 @@ def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
     monkeypatch.setattr(ledger_blocks, "list_rows_to_seal", by_time)
     with pytest.raises(AssertionError):
         test_young_rows_stay_open_and_no_row_after_them_is_sealed(stage)
-    assert "stands in no block" in ledger_verdict(stage.workspace).first.reason
+    assert "is in no block" in ledger_verdict(stage.workspace).first.reason
 
 
 @pytest.mark.planted

@@ -244,11 +244,13 @@ def test_the_live_part_responds_only_when_something_changed(history, bobs):
 def test_a_failed_verification_says_why(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     VerificationRun.objects.in_workspace(history.workspace).filter(pk=run.pk).update(
-        state=VerificationState.FAILED, problem="The worker was lost on the way.", ended_at=timezone.now()
+        state=VerificationState.FAILED,
+        problem="The worker stopped before the run was finished.",
+        ended_at=timezone.now(),
     )
     html = get_html(bobs, url(history, "verify/"))
     assert "did not finish" in html
-    assert "The worker was lost on the way." in html
+    assert "The worker stopped before the run was finished." in html
 
 
 def test_the_public_key_and_all_checkpoints_can_be_downloaded_and_verified(history, bobs):

@@ -198,7 +198,7 @@ def test_settings_link_to_what_is_here(admin: Api, narrow: Api, deck: Deck, else
     foreign = make_soul(elsewhere_deck.workspace, label="Foreign")
     for name in (foreign.slug, "no-such"):
         result = problem(admin.call("PUT", "prompt-settings/workspace", {"soul": name}, If_Match='"0"'), 422)
-        assert result["errors"] == [{"detail": "There is no such record here.", "pointer": "/soul"}]
+        assert result["errors"] == [{"detail": "Record not found.", "pointer": "/soul"}]
     body = {"soul": deck.soul.slug}
     problem(admin.call("PUT", "prompt-settings/agents/pilot", body, If_Match='"0"'), 422, "invalid")
     for address in ("agents/no-such", "channels/no-such"):

@@ -99,7 +99,7 @@ def test_a_row_rewritten_with_its_hash_is_found(seven):
     seven[4] = changed, changed.hash(previous), previous
     assert first_fault(seven) == (
         "version 6 of agent 3 on channel 2: it does not name the hash of version 5 of agent 3 on channel 2: "
-        "one of the two was written anew"
+        "one of the two was rewritten"
     )
 
 
@@ -118,7 +118,7 @@ def test_a_removed_row_is_named(seven, place):
 
 def test_many_removed_rows_are_counted(seven):
     del seven[1:4]
-    assert first_fault(seven).endswith("it is missing with 2 after it: 1 is followed by 5")
+    assert first_fault(seven).endswith("it is missing, along with 2 after it: 1 is followed by 5")
 
 
 def test_an_inserted_row_is_found(seven):
@@ -128,7 +128,7 @@ def test_an_inserted_row_is_found(seven):
     fault = first_fault(seven)
     assert "version 5" in fault
     seven[5], seven[4] = seven[4], seven[5]
-    assert "added, or moved from its place" in first_fault(seven)
+    assert "it was added or moved" in first_fault(seven)
 
 
 def test_swapped_rows_are_found(seven):
@@ -145,7 +145,7 @@ def test_rows_that_swapped_all_but_their_numbers_are_found(seven):
 
 def test_a_chain_that_begins_late_or_at_nought_is_found():
     assert "begins with 2" in first_fault(chained([version(2), version(3)]))
-    assert "added, or moved" in first_fault(chained([version(0), version(1)]))
+    assert "added or moved" in first_fault(chained([version(0), version(1)]))
     assert not verify_chain(chained([version(1), version(1)])).is_sound
 
 
@@ -199,17 +199,17 @@ def test_a_changed_ledger_row_with_a_new_seal_is_found_by_its_block():
     stored = record()
     changed = replace(stored.ledger[14][0], key="key:5")
     stored.ledger[14] = changed, changed.seal()
-    assert ledger_fault(stored) == "ledger block 2: its rows, 176 to 320, are not those it was closed over"
+    assert ledger_fault(stored) == "ledger block 2: its rows, 176 to 320, do not match its digest"
 
 
 def test_a_removed_ledger_row_is_found_by_its_block():
     stored = record()
     del stored.ledger[14]
-    assert ledger_fault(stored) == "ledger block 2: it was closed over 10 rows, and 9 are there"
+    assert ledger_fault(stored) == "ledger block 2: it was closed with 10 rows, but has 9"
 
 
 def test_an_inserted_ledger_row_is_found_in_a_block_and_between_two():
-    for number, reason in ((165, "ledger block 1"), (170, "ledger row 170: it stands in no block")):
+    for number, reason in ((165, "ledger block 1"), (170, "ledger row 170: it is in no block")):
         stored = record()
         strange = served_row(1, id=number if number > 165 else 150)
         stored.ledger.append((strange, strange.seal()))

@@ -105,7 +105,7 @@ def test_a_cut_tail_is_named(table, name):
     if table == "blocks":
         del history.ledger[-10:]
     assert not list(faults_in(history))
-    gone = "it was there when the checkpoint of 2026-03-08T14:55:05.250000Z was signed, and is gone"
+    gone = "it existed when the checkpoint of 2026-03-08T14:55:05.250000Z was signed, but is missing now"
     assert format_faults(compare_checkpoint(checkpoint, heads, present(history))) == [f"{name}: {gone}"]
 
 
@@ -185,7 +185,7 @@ def test_heads_that_were_not_signed_are_found(kind, place, to):
     heads[kind][0][place] = to
     days[1] = replace(days[1], heads=heads)
     first = verify_checkpoints(days, KNOWN).first
-    assert str(first).endswith("its heads, with those before it, are not the ones that were signed")
+    assert str(first).endswith("its heads, combined with earlier ones, do not match the signed heads")
     assert "2026-03-09" in str(first)
 
 
@@ -302,7 +302,7 @@ def test_a_missing_checkpoint_is_found(place):
     assert verdict.bad == 1
     day = f"2026-03-{8 + place + 1:02}"
     assert str(verdict.first).startswith(f"checkpoint of workspace 1 at {day}")
-    assert "some are missing" in str(verdict.first)
+    assert "checkpoints are missing" in str(verdict.first)
 
 
 def test_a_strange_or_swapped_checkpoint_is_found():
@@ -311,9 +311,9 @@ def test_a_strange_or_swapped_checkpoint_is_found():
     assert not verify_checkpoints(days, KNOWN).is_sound
     mallory = generate_signing_key()
     forged = sign_statement(checkpoint_of(rewritten(record())), mallory)
-    assert "a key that is not known" in str(verify_checkpoints([forged], KNOWN).first)
+    assert "an unknown key" in str(verify_checkpoints([forged], KNOWN).first)
     dressed = replace(forged, key=get_key_id(PUBLIC))
-    assert "its signature does not match it" in str(verify_checkpoints([dressed], KNOWN).first)
+    assert "its signature is not valid" in str(verify_checkpoints([dressed], KNOWN).first)
     nonsense = SignedCheckpoint({"at": ["?"]}, "", "")
     assert "it cannot be read" in str(verify_checkpoints([nonsense], KNOWN).first)
 
@@ -323,10 +323,13 @@ def test_what_only_one_copy_has_is_named():
     assert not find_missing_checkpoints(get_checkpoint_names(days), get_checkpoint_names(days))
     lost = find_missing_checkpoints(get_checkpoint_names(days[:3]), get_checkpoint_names(days))
     assert format_faults(lost) == [
-        "checkpoint of workspace 1 at 2026-03-11T14:55:05.250000Z: it is in the file and not in the database"
+        (
+            "checkpoint of workspace 1 at 2026-03-11T14:55:05.250000Z: it is in the file but not in the "
+            "database"
+        )
     ]
     [strange] = find_missing_checkpoints(get_checkpoint_names(days), get_checkpoint_names(days[1:]))
-    assert strange.reason == "it is in the database and not in the file"
+    assert strange.reason == "it is in the database but not in the file"
     assert not find_missing_checkpoints(
         get_checkpoint_names(days), get_checkpoint_names(days[1:]), {days[0].hash}
     )

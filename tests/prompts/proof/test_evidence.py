@@ -84,21 +84,21 @@ def test_a_bundle_is_the_same_after_a_trip_through_a_file():
 
 def test_without_an_expected_key_the_message_warns():
     data = Case().bundle()
-    message = get_message(data, "key is the expected one", expected_key=None)
+    message = get_message(data, "key is the expected key", expected_key=None)
     assert message.startswith("NOT COMPARED")
     assert OURS in message
-    assert by_state(data, "absent", expected_key=None) == {"key is the expected one"}
+    assert by_state(data, "absent", expected_key=None) == {"key is the expected key"}
 
 
 def test_a_key_can_be_known_by_its_pem():
     assert not failed(Case().bundle(), expected_key=dump_public_key(PUBLIC))
     for other in (dump_public_key(generate_signing_key().public_key()), "-----BEGIN nonsense", "", "0" * 16):
-        assert failed(Case().bundle(), expected_key=other) == {"key is the expected one"}
+        assert failed(Case().bundle(), expected_key=other) == {"key is the expected key"}
 
 
 def test_without_a_way_to_fill_slots_the_rest_is_still_checked():
     data = Case().bundle()
-    assert by_state(data, "absent", fill=None) == {"text built again"}
+    assert by_state(data, "absent", fill=None) == {"text rebuilt"}
     assert not failed(data, fill=None)
 
 
@@ -109,15 +109,15 @@ def test_a_row_not_yet_sealed_is_reported():
     data = Case().bundle(blocks=(), block_rows=(), signed=None)
     assert data["block"] == NOT_YET_SEALED
     assert by_state(data, "absent") == {
-        "seal stands in its block",
+        "seal is in its block",
         "block hash",
         "checkpoint covers the block",
         "checkpoint covers the version",
         "checkpoint covers the label move",
-        "label pointed at the version",
+        "label pointed to the version",
         "heads match the checkpoint",
         "signature",
-        "key is the expected one",
+        "key is the expected key",
     }
     assert not failed(data)
 
@@ -164,7 +164,7 @@ def test_the_latest_version_at_a_time_needs_no_move():
 def test_a_time_after_the_checkpoint_is_not_proved_yet():
     case = Case()
     case.signed_at = case.label_at - timedelta(seconds=1)
-    assert by_state(case.bundle(), "absent") == {"label pointed at the version"}
+    assert by_state(case.bundle(), "absent") == {"label pointed to the version"}
     assert not failed(case.bundle())
 
 
@@ -175,13 +175,11 @@ def test_erased_text_leaves_its_digest_provable():
     assert not failed(data)
     assert by_state(data, "absent") == {
         "bytes match the served digest",
-        "words match their segments",
+        "text matches its segments",
         "segments join to the built text",
-        "text built again",
+        "text rebuilt",
     }
-    assert get_message(data, "words match their segments").startswith(
-        "the words of 1 of 3 segments were erased"
-    )
+    assert get_message(data, "text matches its segments").startswith("the text of 1 of 3 segments was erased")
 
 
 def test_what_a_slot_was_given_can_be_erased_too():
@@ -189,7 +187,7 @@ def test_what_a_slot_was_given_can_be_erased_too():
     case.segments[2] = case.segments[2]._replace(given=None)
     data = case.bundle()
     assert not failed(data)
-    assert by_state(data, "absent") == {"words match their segments", "text built again"}
+    assert by_state(data, "absent") == {"text matches its segments", "text rebuilt"}
 
 
 # --- one manipulation per check ------------------------------------------------------------------------
@@ -403,9 +401,9 @@ COVER = {
     "checkpoint covers the version",
     "checkpoint covers the label move",
 }
-POINTED = {"label pointed at the version"}
+POINTED = {"label pointed to the version"}
 SPOILED = [
-    (spoil_text, {"bytes match the served digest", "text built again"}),
+    (spoil_text, {"bytes match the served digest", "text rebuilt"}),
     (spoil_slots, {"slots match the ledger"}),
     (spoil_segments, {"segments match the version"}),
     (spoil_salts, {"salts belong to the texts"}),
@@ -413,9 +411,9 @@ SPOILED = [
     (spoil_added_tools, {"tool definitions match the version"}),
     (spoil_lockfile, {"lockfile matches the version"}),
     (spoil_parts, {"parts match the lockfile"}),
-    (spoil_segment_texts, {"words match their segments"}),
-    (spoil_inline_text, {"words match their segments"}),
-    (spoil_slot_data, {"words match their segments"}),
+    (spoil_segment_texts, {"text matches its segments"}),
+    (spoil_inline_text, {"text matches its segments"}),
+    (spoil_slot_data, {"text matches its segments"}),
     (spoil_built_text, {"segments join to the built text"}),
     (spoil_version_hash, {"version hash", "checkpoint covers the version"}),
     (spoil_time, POINTED),
@@ -427,11 +425,11 @@ SPOILED = [
     (spoil_move_reach, {"checkpoint covers the label move"}),
     (spoil_heads, {"heads match the checkpoint"}),
     (spoil_seal, {"ledger seal"}),
-    (spoil_fit, {"ledger row fits the version and the bytes"}),
-    (spoil_size, {"ledger row fits the version and the bytes"}),
-    (spoil_block_rows, {"seal stands in its block"}),
-    (spoil_block_order, {"seal stands in its block"}),
-    (spoil_block_absence, {"seal stands in its block"}),
+    (spoil_fit, {"ledger row matches the version and the bytes"}),
+    (spoil_size, {"ledger row matches the version and the bytes"}),
+    (spoil_block_rows, {"seal is in its block"}),
+    (spoil_block_order, {"seal is in its block"}),
+    (spoil_block_absence, {"seal is in its block"}),
     (spoil_block_hash, {"block hash", "checkpoint covers the block"}),
     (spoil_later_block, {"checkpoint covers the block"}),
     (spoil_block_reach, {"checkpoint covers the block"}),
@@ -440,7 +438,7 @@ SPOILED = [
     (spoil_head, {"checkpoint covers the version"}),
     (spoil_workspace, COVER),
     (spoil_signature, {"signature"}),
-    (spoil_key, {"key is the expected one"}),
+    (spoil_key, {"key is the expected key"}),
 ]
 
 
@@ -499,14 +497,14 @@ def test_a_salt_without_a_text_and_a_changed_salt_are_found():
     assert failed(bundle | {"salts": bundle["salts"] | {"0" * 64: "0" * 32}}) == {SALTS_CHECK}
     for digest in bundle["salts"]:
         changed = bundle | {"salts": bundle["salts"] | {digest: "0" * 32}}
-        assert failed(changed) >= {"words match their segments", "bytes match the served digest"}
+        assert failed(changed) >= {"text matches its segments", "bytes match the served digest"}
 
 
 def test_the_text_is_not_proved_without_a_salt():
     bundle = Case().bundle()
     [first, *_] = bundle["salts"]
     salts = {digest: salt for digest, salt in bundle["salts"].items() if digest != first}
-    assert failed(bundle | {"salts": salts}) >= {"words match their segments"}
+    assert failed(bundle | {"salts": salts}) >= {"text matches its segments"}
 
 
 def test_long_slot_values_are_proved_by_their_digests():
@@ -517,7 +515,7 @@ def test_long_slot_values_are_proved_by_their_digests():
     assert failed(bundle | {"slot_contents": bundle["slot_contents"] | {text_digest("{}"): "{}"}}) >= {
         SLOT_CONTENTS_CHECK
     }
-    assert by_state(bundle | {"slot_contents": None}, "absent") == {SLOT_CONTENTS_CHECK, "text built again"}
+    assert by_state(bundle | {"slot_contents": None}, "absent") == {SLOT_CONTENTS_CHECK, "text rebuilt"}
     assert failed(Case().bundle() | {"slot_contents": {}}) == {SLOT_CONTENTS_CHECK}
 
 
@@ -525,7 +523,7 @@ def test_inputs_are_proved_by_the_lockfile():
     checks = run_checks(Case().with_inputs().bundle())
     assert {check.state for check in checks} == {"ok"}
     [check] = [check for check in checks if check.name == INPUTS_CHECK]
-    assert check.message == "the 4 stored inputs are the version's"
+    assert check.message == "the 4 stored inputs belong to the version"
 
 
 def drop_last(inputs):
@@ -556,7 +554,7 @@ def test_every_check_is_needed_by_something_above():
 
 
 def test_segments_that_give_another_text_are_found():
-    assert failed(Case().bundle(), fill=lambda bundle: "Another text") == {"text built again"}
+    assert failed(Case().bundle(), fill=lambda bundle: "Another text") == {"text rebuilt"}
 
 
 @pytest.mark.parametrize("error", [KeyError("day"), RecursionError(), ValueError("no"), ZeroDivisionError()])
@@ -564,7 +562,7 @@ def test_a_renderer_that_breaks_is_a_failed_check(error):
     def broken(bundle):
         raise error
 
-    assert failed(Case().bundle(), fill=broken) == {"text built again"}
+    assert failed(Case().bundle(), fill=broken) == {"text rebuilt"}
 
 
 # --- untrusted bundles ---------------------------------------------------------------------------------

@@ -141,9 +141,9 @@ def test_foreign_and_missing_prompts_look_alike(
     good(ask(admin), 201)
     for wish in ({"agent": "no-such", "channel": "deck"}, {"agent": "pilot", "channel": "no-such"}):
         body = problem(ask(admin, wish), 422, "invalid")
-        assert body["errors"] == [{"detail": "There is no such prompt here.", "pointer": "/prompts/0"}]
+        assert body["errors"] == [{"detail": "Prompt not found.", "pointer": "/prompts/0"}]
     body = problem(ask(narrow, PILOT), 422, "invalid")
-    assert body["errors"][0]["detail"] == "There is no such prompt here."
+    assert body["errors"][0]["detail"] == "Prompt not found."
     for number in (2, 0, 2**40):
         problem(admin.get(f"releases/{number}"), 404, "not_found")
 

@@ -70,21 +70,21 @@ def test_complete_evidence_exits_with_0(evidence, capsys, tmp_path):
     out = capsys.readouterr().out
     assert out.count("ok ") >= 16
     assert "FAILED" not in out
-    assert "text built again" in out
+    assert "text rebuilt" in out
     (tmp_path / "key.pem").write_text(pem)
     assert get_exit_code(evidence, "--key", str(tmp_path / "key.pem")) == 0
 
 
 def test_without_a_known_key_it_exits_with_3_and_says_so(evidence, capsys):
     assert get_exit_code(evidence) == 3
-    assert "absent  key is the expected one" in capsys.readouterr().out
+    assert "absent  key is the expected key" in capsys.readouterr().out
 
 
 def test_another_key_ends_with_1(evidence, capsys, tmp_path):
     assert get_exit_code(evidence, "--key", "0" * 16) == 1
     (tmp_path / "other.pem").write_text(dump_public_key(generate_signing_key().public_key()))
     assert get_exit_code(evidence, "--key", str(tmp_path / "other.pem")) == 1
-    assert "FAILED  key is the expected one" in capsys.readouterr().out
+    assert "FAILED  key is the expected key" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_a_tampered_file_ends_with_1_and_the_check_is_named(evidence, capsys, ol
 def test_evidence_by_time_exits_with_0_too(history, tmp_path, capsys):
     replay = replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.times["erasure"])
     assert get_exit_code(write_evidence(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 0
-    assert "“production” pointed at version 4" in capsys.readouterr().out
+    assert "“production” pointed to version 4" in capsys.readouterr().out
 
 
 def test_erased_text_exits_with_3(history, tmp_path, capsys):
     replay = replay_entry(history.workspace, history.served[4].ledger_id)
     assert get_exit_code(write_evidence(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 3
-    assert "were erased" in capsys.readouterr().out
+    assert "was erased" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"a": 1, "a": 2}', '{"a": 1.5}', "\x00"])
@@ -161,4 +161,4 @@ def test_the_example_of_the_page_is_read_too(capsys):
     """The slots of the example are invented and cannot be filled; all other checks pass."""
     assert get_exit_code(GOLDEN, "--key", "56475aa75463474c") == 1
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAILED")]
-    assert [line.split("  ")[1].strip() for line in failed] == ["text built again"]
+    assert [line.split("  ")[1].strip() for line in failed] == ["text rebuilt"]

@@ -139,7 +139,7 @@ def test_other_bytes_than_were_recorded_are_loud(history):
         by_hand("UPDATE prompts_ledgerentry SET served_digest = %s WHERE id = %s", "0" * 64, served.ledger_id)
         replay = replay_entry(history.workspace, served.ledger_id)
         assert not replay.is_exact
-        with pytest.raises(ReplayMismatch, match="NOT the bytes that were recorded"):
+        with pytest.raises(ReplayMismatch, match="does not match the recorded digest"):
             replay.require_exact()
         assert "bytes match the served digest" in list_checks_by_state(build_evidence(replay))["absent"]
         assert "ledger seal" in list_checks_by_state(build_evidence(replay))["failed"]
@@ -283,10 +283,10 @@ def test_evidence_by_time_proves_where_the_label_pointed(history):
 def test_what_is_not_sealed_or_signed_yet_is_reported_as_absent(history):
     data = build_evidence(replay_entry(history.workspace, fetch_prompt(history).ledger_id))
     assert data["block"] == NOT_YET_SEALED
-    assert "seal stands in its block" in list_checks_by_state(data)["absent"]
+    assert "seal is in its block" in list_checks_by_state(data)["absent"]
     assert list_checks_by_state(data)["failed"] == []
     now = build_evidence(replay_prompt_by_slugs(history.workspace, "pilot", "deck", timezone.now()))
-    assert "label pointed at the version" in list_checks_by_state(now)["absent"]
+    assert "label pointed to the version" in list_checks_by_state(now)["absent"]
     assert list_checks_by_state(now)["failed"] == []
 
 
@@ -355,11 +355,11 @@ def test_the_command_replays_a_time(history, capfdbinary):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Name a --ledger row"),
+        ([], "Pass --ledger"),
         (["--ledger", "999999999"], "The ledger has no row 999999999"),
         (["--request", "never"], "No fetch has the request ID"),
-        (["--agent", "pilot"], "Name a --ledger row"),
-        (["--agent", "pilot", "--channel", "deck", "--at", "soon"], "not a moment"),
+        (["--agent", "pilot"], "Pass --ledger"),
+        (["--agent", "pilot", "--channel", "deck", "--at", "soon"], "not a time"),
         (["--agent", "pilot", "--channel", "deck", "--at", "2019-01-01T00:00:00Z"], "did not exist yet"),
         (["--agent", "pilot", "--channel", "deck", "--at", "2999-01-01"], "a time in the past"),
     ],
@@ -370,9 +370,9 @@ def test_the_command_says_what_is_wrong(history, arguments, message):
 
 
 def test_the_command_asks_for_the_workspace_where_there_are_several(history, elsewhere):
-    with pytest.raises(CommandError, match="Name the workspace"):
+    with pytest.raises(CommandError, match="Pass the workspace slug"):
         call_command("replay", "--ledger", "1")
-    with pytest.raises(CommandError, match="no workspace “nowhere”"):
+    with pytest.raises(CommandError, match="Workspace “nowhere” not found"):
         call_command("replay", "nowhere", "--ledger", "1")
     with pytest.raises(CommandError, match="The ledger has no row"):
         call_command("replay", elsewhere.slug, "--ledger", str(history.served[-1].ledger_id))
@@ -381,5 +381,7 @@ def test_the_command_asks_for_the_workspace_where_there_are_several(history, els
 def test_a_request_for_many_prompts_leaves_the_choice(history):
     with unguarded():
         by_hand("UPDATE prompts_ledgerentry SET request_id = 'batch'")
-        with pytest.raises(CommandError, match=r"handed 9 prompts\. Name one:\s+--ledger"):
+        with pytest.raises(
+            CommandError, match=r"9 prompts were served to that request\. Choose one:\s+--ledger"
+        ):
             call_command("replay", history.workspace.slug, "--request", "batch")

@@ -116,13 +116,13 @@ def test_a_fetch_is_shown_with_its_digest_and_where_its_lines_came_from(history,
     assert served.request_id in html
     assert "Be careful." in html
     assert "Revision" in html
-    assert "Text built again" not in html, "all checks are run when they are asked for"
+    assert "Text rebuilt" not in html, "all checks are run when they are asked for"
 
 
 def test_all_checks_are_run_on_request(history, bobs):
     served = history.served[-1]
     html = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
-    assert "Text built again" in html
+    assert "Text rebuilt" in html
     assert "not yet sealed" in html
     assert 'aria-label="Failed"' not in html
 
@@ -176,12 +176,12 @@ def test_who_fetched_around_then_is_listed(history, bobs):
 def test_an_erasure_is_shown_with_its_author(history, bobs):
     served = history.served[4]
     html = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
-    assert "Text of this prompt was erased since" in html
+    assert "Text of this prompt has been erased" in html
     assert "She asked for it." in html
     assert "flowerpot" not in html
     assert "⟦erased⟧" in html
     assert "/text/" not in html
-    assert "was erased since" in page(bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410)
+    assert "has been erased" in page(bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410)
 
 
 def test_other_bytes_than_were_recorded_are_loud(history, bobs):
@@ -189,9 +189,11 @@ def test_other_bytes_than_were_recorded_are_loud(history, bobs):
     with unguarded():
         by_hand("UPDATE prompts_ledgerentry SET served_digest = %s WHERE id = %s", "0" * 64, served.ledger_id)
         html = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
-        assert "These are not the bytes that were recorded" in html
+        assert "The text does not match the recorded digest" in html
         assert 'aria-label="Failed"' in html
-        assert "NOT the bytes" in page(bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410)
+        assert "does not match the recorded digest" in page(
+            bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410
+        )
 
 
 def test_an_expired_row_is_shown_with_its_date(history, bobs):

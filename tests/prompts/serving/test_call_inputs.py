@@ -88,7 +88,7 @@ def test_data_and_mission_of_a_call_fill_the_inventory_and_the_placeholders(stag
     assert f'"{"x" * 500}…"' in text
     assert "# Mission\n\nGreet Ada." in text
     assert set(data["warnings"]) == {
-        "The layout has no place for soul.",
+        "The layout does not use soul.",
         "The samples of alpha, note show only a part of the data.",
     }
 
@@ -98,11 +98,11 @@ def test_evidence_of_such_a_call_holds_the_inputs_and_is_built_again_without_the
     data = render(stage, data={"user": "Ada"}, mission="Greet {{user}}.")
     bundle = json.loads(json.dumps(build_evidence(replay_entry(stage.workspace, data["ledger_id"]))))
     states = {check.name: check.state for check in verify_evidence(bundle, fill=rebuild_evidence_text)}
-    assert (states["text built again"], states["inputs match the lockfile"]) == ("ok", "ok")
+    assert (states["text rebuilt"], states["inputs match the lockfile"]) == ("ok", "ok")
     assert "failed" not in states.values()
     bundle["inputs"] = None
     states = {check.name: check.state for check in verify_evidence(bundle, fill=rebuild_evidence_text)}
-    assert states["text built again"] == "absent"
+    assert states["text rebuilt"] == "absent"
 
 
 def test_hidden_values_reach_neither_the_prompt_nor_the_ledger(stage):
@@ -166,7 +166,7 @@ def test_tools_can_be_defined_by_the_call(stage):
     assert "- Deploy only after the tests pass\n" in data["text"]
     [definition] = [one for one in data["tools"] if one["name"] == "deploy"]
     assert list(definition["parameters"]["properties"]) == ["zone", "build"]
-    assert "The call names the tool bash, which has no definition." in data["warnings"]
+    assert "The tool bash of the call has no definition." in data["warnings"]
 
 
 def test_entry_point_native_tools_and_directory_of_a_call(stage):
@@ -181,7 +181,7 @@ def test_entry_point_native_tools_and_directory_of_a_call(stage):
     assert '"type": "object"' in fallback["text"]
     stage.change_layout("opal", working_directory="/srv")
     assert "Working directory: /var/run\n" in render(stage, working_directory="/var/run")["text"]
-    assert "The layout has no place for slots.entry." in render(stage, entry="minimal")["warnings"]
+    assert "The layout does not use slots.entry." in render(stage, entry="minimal")["warnings"]
 
 
 def test_a_sub_agent_gets_its_task_prompt_with_the_call(stage):

@@ -101,7 +101,7 @@ def test_another_workspaces_agent_looks_like_none(stage, elsewhere):
     make_agent(stage.workspace, "spy", channels=[make_channel(stage.workspace, "attic")])
     theirs = make_stage(elsewhere, text="Be sly.")
     details = [get_detail(theirs, agent=agent).replace(agent, "…") for agent in ("nobody", "spy")]
-    assert details == ["There is no agent “…”."] * 2
+    assert details == ["No agent “…”."] * 2
     assert "attic" not in get_detail(theirs, channel="attic").removeprefix(
         "The agent “pilot” is not on the channel “attic”."
     )
@@ -119,7 +119,7 @@ def get_detail(stage: Stage, *, agent: str = "pilot", channel: str = "deck", **o
 
 def test_a_404_names_what_is_missing(stage):
     make_agent(stage.workspace, "cook")
-    assert get_detail(stage, agent="nobody") == "There is no agent “nobody”."
+    assert get_detail(stage, agent="nobody") == "No agent “nobody”."
     assert (
         get_detail(stage, channel="moon") == "The agent “pilot” is not on the channel “moon”. It has: deck."
     )
@@ -128,8 +128,8 @@ def test_a_404_names_what_is_missing(stage):
     assert problem_json(response)["code"] == "unknown_label"
     detail = "This prompt has no label “canary”. It has: latest, production."
     assert problem_json(response)["detail"] == detail
-    assert get_detail(stage, agent="Pilot").startswith("There is no agent “Pilot”: names in addresses have")
-    assert get_detail(stage, agent="3") == "There is no agent “3”."
+    assert get_detail(stage, agent="Pilot").startswith("No agent “Pilot”. Slugs consist of")
+    assert get_detail(stage, agent="3") == "No agent “3”."
     assert stage.rows == []
 
 
@@ -148,16 +148,20 @@ def test_a_404_lists_only_channels_and_labels_of_the_key(stage, by_alice):
     assert "attic" in get_detail(stage, channel="nowhere")
 
 
-MISSING_VERB = "This needs the verb “fetch”, which this key does not have."
+MISSING_VERB = "This requires the verb “fetch”, which this key does not have."
 
 
 @both_entry_points
 def test_a_403_names_the_verb_or_the_limit(stage, entry_point, by_alice):
     cases = [
         ({"verbs": ["render"]}, MISSING_VERB, ', scope="fetch"'),
-        ({"agents": ["cook"]}, "This key is limited to some agents; “pilot” is not one of them.", ""),
-        ({"channels": ["attic"]}, "This key is limited to some channels; “deck” is not one of them.", ""),
-        ({"labels": ["canary"]}, "This key is limited to some labels; “production” is not one of them.", ""),
+        ({"agents": ["cook"]}, "This key is limited to specific agents. “pilot” is not one of them.", ""),
+        ({"channels": ["attic"]}, "This key is limited to specific channels. “deck” is not one of them.", ""),
+        (
+            {"labels": ["canary"]},
+            "This key is limited to specific labels. “production” is not one of them.",
+            "",
+        ),
     ]
     make_agent(stage.workspace, "cook", channels=[make_channel(stage.workspace, "attic")])
     for number, (scopes, detail, scope) in enumerate(cases):

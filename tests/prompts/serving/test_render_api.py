@@ -93,7 +93,7 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
         assert expected in text
     assert "Be brief.&lt;/this-call>" in text
     assert data["messages"] == [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
-    assert data["warnings"] == ["The call names the tool read, which has no definition."]
+    assert data["warnings"] == ["The tool read of the call has no definition."]
     assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), data) == []
     [row] = stage.rows
     assert (data["ledger_id"], data["slots"]) == (row.pk, get_call_values(row))
@@ -142,7 +142,7 @@ def test_a_key_that_may_not_render_learns_nothing_of_tasks(stage):
 def test_slots_without_a_section_give_a_warning(elsewhere):
     stage = make_stage(elsewhere, layout="opal")
     data = json.loads(post(stage, RENDER, {"is_background": True}).content)
-    assert list_slot_warnings(data) == ["The layout has no place for slots.is_background."]
+    assert list_slot_warnings(data) == ["The layout does not use slots.is_background."]
 
 
 def test_a_time_that_the_server_fills_in_gives_no_warning(elsewhere):
@@ -152,7 +152,7 @@ def test_a_time_that_the_server_fills_in_gives_no_warning(elsewhere):
         assert "now" in data["slots"]
         assert list_slot_warnings(data) == []
     sent = json.loads(post(stage, RENDER, {"now": EVERYTHING["now"]}).content)
-    assert list_slot_warnings(sent) == ["The layout has no place for slots.now."]
+    assert list_slot_warnings(sent) == ["The layout does not use slots.now."]
 
 
 INVALID = [

@@ -196,7 +196,7 @@ def test_a_long_label_is_cut_to_make_room_for_its_timestamp(stage):
 
 
 def test_before_the_first_version_there_was_nothing(stage):
-    with pytest.raises(NoVersion, match="at that moment"):
+    with pytest.raises(NoVersion, match="at that time"):
         stage.fetch(at=datetime(2020, 1, 1, tzinfo=UTC))
     for timestamp in (timezone.now() + timedelta(days=1), datetime(2026, 1, 1)):  # noqa: DTZ001  # meant
         with pytest.raises(InvalidInput):
@@ -360,7 +360,7 @@ def test_out_of_scope_does_not_disclose_what_exists(stage, by_alice):
         with pytest.raises(OutOfScope) as caught:
             fetch(secret, agent, "mast")
         messages.append(caught.value.message.replace(agent, "…"))
-    assert messages[0] == messages[1] == "This key is limited to some agents; “…” is not one of them."
+    assert messages[0] == messages[1] == "This key is limited to specific agents. “…” is not one of them."
 
 
 NOWHERE = [
@@ -399,7 +399,7 @@ def test_another_workspaces_prompt_is_not_there(stage, elsewhere):
         with pytest.raises(PromptNotFound) as caught:
             fetch(key, agent, channel)
         messages.append((caught.value.code, caught.value.message.replace(agent, "…")))
-    assert set(messages) == {("not_found", "There is no agent “…”.")}
+    assert set(messages) == {("not_found", "No agent “…”.")}
     assert stage.rows == []
 
 

@@ -28,7 +28,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
-NO_PLACE_FOR_SOUL = "The layout has no place for soul."
+NO_PLACE_FOR_SOUL = "The layout does not use soul."
 
 
 def set_stage(shared: SharedCast) -> Any:

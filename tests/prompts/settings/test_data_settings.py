@@ -111,7 +111,7 @@ def test_invalid_settings_are_refused_by_field(
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("sample_data", "{oops", "This is not JSON: "),
+        ("sample_data", "{oops", "This is not valid JSON: "),
         ("sample_data", "[1]", "Sample data must be a JSON object"),
         ("sample_data", '{"a": NaN}', "NaN is not a JSON value"),
         ("sample_data", '{"a":' * 70 + "1" + "}" * 70, "nested more than 64 deep"),
@@ -120,7 +120,7 @@ def test_invalid_settings_are_refused_by_field(
         ("section_limits", "memories 4", "“memories 4” is not a limit."),
         ("section_limits", "dreams: 4", "No layout has a section “dreams”."),
         ("section_limits", "memories: 4\nmemories: 5", "“memories” has two limits."),
-        ("list_sample", "0", "This must be at least 1."),
+        ("list_sample", "0", "Must be at least 1."),
     ],
 )
 def test_the_form_names_the_field_and_the_reason(

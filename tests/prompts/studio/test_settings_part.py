@@ -76,7 +76,7 @@ def test_an_invalid_value_is_named_while_typing(as_bob: Any, deck: Deck, keys: l
     values = {"sample_data": "{oops", "revision": "0"}
     answer = as_bob.post(studio_url(deck, keys[0], "preview/"), values)
     assert answer.status_code == 422
-    assert "This is not JSON" in answer.content.decode()
+    assert "This is not valid JSON" in answer.content.decode()
 
 
 def test_unknown_levels_are_404(as_bob: Any, deck: Deck, keys: list[str]) -> None:

@@ -624,7 +624,7 @@ def test_an_undo_does_not_revert_a_later_change_of_another_member(
     assert '<input type="hidden" name="expected" value="2">' in page
     as_bob.post("/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be Bob's.", "revision": "2"})
     response = as_alice.post("/w/harbour/souls/calm/history/1/restore/", {"expected": "2"}, follow=True)
-    assert "You edited revision 2; the current one is 3" in get_text(response)
+    assert "You edited revision 2, but the current revision is 3" in get_text(response)
     deck.soul.refresh_from_db()
     assert deck.soul.text == "Be Bob's."
     for invalid in ("", "x", "٣", "-1", "9" * 30):

@@ -45,7 +45,7 @@ SECRET_MEMORY = "The harbour master is called Ludmila."
 
 
 class Desk(NamedTuple):
-    """An agent with two tools, whose definitions are sent beside the text."""
+    """An agent with two tools, whose definitions are sent with the text."""
 
     workspace: Workspace
     agent: Agent

@@ -167,7 +167,7 @@ def test_a_failed_build_and_pending_changes_are_shown(as_bob, pilot, prompt):
     BuildCause(workspace_id=pilot.workspace_id, agent=pilot, cause={"kind": "soul", "by": "test"}).save()
     html = page(as_bob, "agents/pilot/versions/")
     assert "The last build failed" in html
-    assert "There is no layout “gone” any more." in html
+    assert "The layout “gone” no longer exists." in html
     assert "1 change is waiting to be built" in html
 
 

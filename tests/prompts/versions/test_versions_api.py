@@ -231,7 +231,7 @@ def test_foreign_and_missing_versions_are_indistinguishable(
         assert one["detail"] == other["detail"]
     for name in (foreign, "0" * 64):
         body = problem(admin.get(f"prompt-versions/{mine}/diff?against={name}"), 422)
-        assert body["errors"] == [{"detail": "There is no such version here.", "parameter": "against"}]
+        assert body["errors"] == [{"detail": "Version not found.", "parameter": "against"}]
     for address in ("versions", "versions/1"):
         problem(narrow.get(f"agents/pilot/channels/deck/{address}"), 404, "not_found")
     problem(narrow.post("agents/pilot/prompts:rebuild"), 404, "not_found")

@@ -92,7 +92,7 @@ PATHS = [
 # These paths are escaped for display.
 HIDDEN = [
     ("no name", "", "(no name)", "name"),
-    ("a lone dot", ".", "(no name)", "path"),
+    ("a single dot", ".", "(no name)", "path"),
     ("NUL", "AGENTS.md\0.png", "AGENTS.md\\x00.png", "name"),
     ("line break", "a\nb.md", "a\\nb.md", "name"),
     ("escape sequence", "\x1b[31m.md", "\\x1b[31m.md", "name"),

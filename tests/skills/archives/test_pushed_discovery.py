@@ -145,13 +145,15 @@ def test_a_repository_gives_one_line_for_all_that_no_rule_names():
     assert paths(result) == ["AGENTS.md", "docs/CLAUDE.md"]
     (line,) = result.refusals
     assert line[:2] == (".", "unnamed")
-    assert line.reason == "No rule names 2,998 of the 3,000 files, such as src/0.py; no prompt uses them."
+    assert line.reason == (
+        "No rule matches 2,998 of the 3,000 files, for example src/0.py, so no prompt uses them."
+    )
     assert (result.seen_count, result.read_count, result.is_complete) == (2, 2, True)
 
 
 def test_a_lone_file_that_no_rule_names_is_named_in_the_reason():
     (line,) = pushed("agents.md").refusals
-    assert line.reason == "No rule names agents.md; no prompt uses it."
+    assert line.reason == "No rule matches agents.md, so no prompt uses it."
 
 
 def test_the_line_hides_no_file_that_is_gone():
@@ -208,8 +210,8 @@ def test_refused_files_that_no_rule_names_are_in_the_line():
     result = discover_archive(Part("AGENTS.md"), Part("a.png", bytes(300 * 1024)), Part("b.py"), Part("B.py"))
     (line,) = result.refusals
     assert line.rule == "unnamed"
-    assert "3 of the 4 files, such as B.py" in line.reason
-    assert line.reason.endswith(" 3 of them could not be kept, such as B.py.")
+    assert "3 of the 4 files, for example B.py" in line.reason
+    assert line.reason.endswith(" 3 of them were rejected, for example B.py.")
 
 
 def test_a_path_that_leads_out_is_always_shown():

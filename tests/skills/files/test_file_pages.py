@@ -111,7 +111,7 @@ def reload_file(file):
 def test_a_quarantined_revision_is_shown_with_glyphs_reasons_and_the_text_in_force(poisoned, as_bob):
     page = as_bob.get(file_url(poisoned)).content.decode()
     assert "Revision 2 is in quarantine" in page
-    assert "A control character makes text read in another order than it is written." in page
+    assert "Control character that changes the displayed order of the text. Remove it." in page
     assert "Revision 1 is live, but no prompt contains it." in page
     assert OVERRIDE in page
     assert "\u202e" not in page
@@ -404,7 +404,7 @@ def test_skills_with_the_same_name_are_listed_with_the_winner(tea, as_bob, works
     assert "Other skills with the same name" in page
     assert other in page
     assert [(one.slug, winner.location) for one, winner in response.context["winners"]] == [
-        ("pilot", "written here")
+        ("pilot", "skill record")
     ]
 
 

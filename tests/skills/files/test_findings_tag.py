@@ -49,7 +49,12 @@ def test_text_without_findings_renders_nothing(workspace):
 
 def test_hidden_characters_are_named_by_rule_line_and_field(workspace):
     panel = render_findings(make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind."))
-    for text in ("invisible-character", "Text, line 2", "⟦U+200B⟧", "An invisible character stands here"):
+    for text in (
+        "invisible-character",
+        "Text, line 2",
+        "⟦U+200B⟧",
+        "Invisible character that no script or emoji needs",
+    ):
         assert text in panel
     assert HIDDEN not in panel
 

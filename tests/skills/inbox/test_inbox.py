@@ -125,7 +125,7 @@ def test_pending_files_are_shown_by_severity_with_reasons(source, inbox, as_bob)
     response = as_bob.get(inbox)
     page = response.content.decode()
     assert list_states(response) == STATES
-    assert "makes text read in another order" in page
+    assert "changes the displayed order" in page
     assert "Byte 21 (0xFF) is not UTF-8." in page
     assert "no longer at its source" in page
     assert "Revision 1 is live, but no prompt contains it." in page

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 def make_skill_source(workspace, root):
     """Create a source with four skills and a soul, and an agent with skills of every kind of assignment."""
-    paths = [write_skill(root, name) for name in ("found", "twice", "handed", "everyones")]
+    paths = [write_skill(root, name) for name in ("found", "twice", "assigned", "everyones")]
     write(root / "SOUL.md", "Be brave.\n")
     source = make_source(workspace, root, harnesses=["plain", "openclaw"])
     refreshed(source)
@@ -41,7 +41,7 @@ def make_skill_source(workspace, root):
     make_skill(workspace, "attached", agents=[agent])
     make_skill(workspace, "twice", for_all_agents=True)
     make_skill(workspace, "foreign", agents=[make_agent(workspace, "mate")])
-    assign_skill_file(file_at(source, ".agents/skills/handed/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
+    assign_skill_file(file_at(source, ".agents/skills/assigned/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
     assign_skill_file(file_at(source, ".agents/skills/everyones/SKILL.md"), Reach.ALL, [], by=BY)
     agent.refresh_from_db()
     return source, agent
@@ -75,8 +75,8 @@ def test_each_skill_has_its_kind_of_assignment(reader):
         ("twice", "for all"),
         ("twice", "found"),
         ("found", "found"),
-        ("handed", "handed"),
-        ("everyones", "handed to all"),
+        ("assigned", "assigned"),
+        ("everyones", "assigned to all"),
     }
 
 

@@ -86,7 +86,7 @@ def test_an_exported_skill_is_imported_unchanged(workspace, elsewhere, as_bob, a
 
 
 REFUSED = {
-    "no front matter": ("just words", [(1, "", "begins with front matter")]),
+    "no front matter": ("just words", [(1, "", "must start with front matter")]),
     "bad yaml": ("---\nname: [\n---\nx\n", [(3, "", "")]),
     "bad name": (skill_text("Bad Name"), [(2, "name", "lower-case letters")]),
     "letters beyond ASCII": (skill_text("tée"), [(2, "name", "lower-case letters")]),
@@ -100,7 +100,7 @@ REFUSED = {
     ),
     "tools": (skill_text("tea", more=f"allowed-tools: {'x' * 1_001}\n"), [(4, "allowed-tools", "1000")]),
     "body": (skill_text("tea", body="x" * 100_001), [(6, "body", "100000")]),
-    "no body": ("---\nname: tea\ndescription: Makes tea.\n---\n", [(4, "body", "no instructions")]),
+    "no body": ("---\nname: tea\ndescription: Makes tea.\n---\n", [(4, "body", "instructions are missing")]),
     "control character": (skill_text("tea", body="bell \x07"), [(6, "body", "U+0007")]),
     "metadata of two lines": (
         skill_text("tea", more="metadata:\n  a: |\n    b\n    c: d\n"),
@@ -283,7 +283,7 @@ def test_the_command_imports_a_folder_of_skills(workspace, tmp_path):
     (tmp_path / "empty").mkdir()
     code, out, err = run_command("harbour", tmp_path)
     assert (code, err) == (0, "")
-    assert "2 taken in or there already, 0 refused." in out
+    assert "2 imported or already present, 0 rejected." in out
     assert run_command("harbour", tmp_path)[0] == 0
     assert list(Skill.objects.in_workspace(workspace).order_by("name").values_list("name", "revision")) == [
         ("cake", 1),
@@ -301,7 +301,7 @@ def test_the_command_reports_each_problem_and_fails(workspace, tmp_path):
     os.symlink(outside / "secret", tmp_path / "secret")
     code, out, err = run_command("harbour", tmp_path)
     assert code == 1
-    assert "1 taken in or there already, 3 refused." in out
+    assert "1 imported or already present, 3 rejected." in out
     assert "bad/SKILL.md:2 (name): The name must equal its folder's name" in err
     assert "bad/SKILL.md:4 (model):" in err
     assert "changed/SKILL.md:2 (name): Another skill" in err
@@ -311,7 +311,7 @@ def test_the_command_reports_each_problem_and_fails(workspace, tmp_path):
 
 
 def test_the_command_rejects_an_unknown_workspace_or_folder(workspace, tmp_path):
-    with pytest.raises(CommandError, match="no workspace"):
+    with pytest.raises(CommandError, match="not found"):
         run_command("nowhere", tmp_path)
     code, _, err = run_command("harbour", tmp_path / "nothing")
     assert code == 1

@@ -217,7 +217,7 @@ def test_skills_with_the_same_name_are_marked_and_the_record_wins(workspace, sou
         rows["tea", path] for path in ("", f"{HERE}/tea/SKILL.md", f"{GITHUB}/tea/SKILL.md")
     )
     assert [row.namesakes for row in (written, first, second)] == [3, 3, 3]
-    assert (written.usage.used, dict(first.usage.hidden)) == (1, {"written here": 1})
+    assert (written.usage.used, dict(first.usage.hidden)) == (1, {"skill record": 1})
     assert (first.agent_count, second.agent_count, written.is_for_all) == (1, 1, True)
     page = re.sub(r"\s+", " ", as_bob.get(f"/w/{workspace.slug}/skills/").content.decode())
     assert "Same name ×3" in page

@@ -239,7 +239,7 @@ def test_a_confirmed_refresh_that_is_lost_is_retried_as_confirmed(source, tree):
     empty(tree)
     queued = confirm_removal(source, refreshed(source).pk, by=BY)
     claimed: Any = claim_run(queued.workspace_id, queued.pk)
-    retry = requeue_run(claimed, "Its worker went away.")
+    retry = requeue_run(claimed, "The worker stopped before the run was finished.")
     assert run_queued(retry).status == "done"
     assert used_paths(source) == []
 

@@ -255,7 +255,7 @@ def test_a_source_that_ends_every_worker_is_left_alone_after_a_while(source):
         lapse(mine)
         requeue_lost_runs(timezone.now())
     assert list_run_statuses(source) == ["lost"] * MAX_LOST_RUNS
-    assert "not tried again by itself" in RefreshRun.unscoped.latest("pk").error
+    assert "not retried automatically" in RefreshRun.unscoped.latest("pk").error
     # A member can still request a refresh.
     assert refreshed(source).status == RunStatus.DONE
 
@@ -265,7 +265,7 @@ def test_the_retry_of_a_lost_run_keeps_the_refusals_of_the_push(source):
     run = claimed(source)
     refusal = {"path": "x", "rule": "size", "reason": "Too large."}
     RefreshRun.unscoped.filter(pk=run.pk).update(refusals=[refusal])
-    again = requeue_run(run, "Its worker went away.")
+    again = requeue_run(run, "The worker stopped before the run was finished.")
     assert again
     assert again.refusals == [refusal]
     assert refresh_source(claimed(source)).refusals == [refusal]

@@ -301,7 +301,7 @@ def test_a_refresh_that_takes_too_long_is_stopped_with_an_error(own_stage, sourc
     assert own_stage.wait_at(), own_stage.log()
     assert wait_for(lambda: is_at_rest(source)), own_stage.log()
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", "It took too long and was stopped.")
+    assert (run.status, run.error) == ("failed", "The run timed out.")
     own_stage.gate().unlink()
     request_run(source)
     assert wait_for(lambda: is_done_once(source)), own_stage.log()

@@ -193,18 +193,18 @@ def test_a_kind_is_switched_off_and_on(workspace, source, as_alice):
 
 
 FAULTS = [
-    ("{", "Line 1, column 2: this is not JSON."),
+    ("{", "Line 1, column 2: invalid JSON."),
     ("[]", "/: Expected an object."),
-    ("{}", "/rules: This key is needed."),
-    ('{"rules": [], "rules": []}', "The key “rules” occurs twice in one object."),
+    ("{}", "/rules: This key is required."),
+    ('{"rules": [], "rules": []}', "The key “rules” appears twice in an object."),
     ('{"rules": NaN}', "infinite number"),
     ("[" * 50_000, "nested too deeply"),
     (json.dumps({"rules": [{"kind": "magic", "paths": []}]}), "/rules/0/kind: Expected one of base"),
     (json.dumps(bad_paths("/etc/passwd")), "/rules/0/paths/0: Expected a path below"),
-    (json.dumps(bad_paths("a", "../b")), "/rules/0/paths/1: Names may not be empty"),
+    (json.dumps(bad_paths("a", "../b")), "/rules/0/paths/1: Names in a path must not be empty"),
     (json.dumps({"rules": [], "caps": {"files": 2001}}), "/caps/files: Expected a number up to 2,000."),
     (json.dumps({"rules": [], "caps": {"seconds": True}}), "/caps/seconds: Expected a number"),
-    (json.dumps({"rules": [], "toggle": 1}), "/toggle: This key is not known."),
+    (json.dumps({"rules": [], "toggle": 1}), "/toggle: Unknown key."),
     (json.dumps({"rules": [], "off": ["skill"]}), "/off: Unknown field."),
     (json.dumps({"rules": [], "name": "opal"}), "/name: Unknown field."),
     ("", "This field is required."),
@@ -278,7 +278,7 @@ def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
 def test_rules_have_descriptions():
     persona, *_ = describe_rules(HARNESSES["openclaw"])
     assert (persona.kind, persona.match_mode) == ("Persona file", "The first that exists")
-    assert persona.location == "In the working directory alone, or in the global folder"
+    assert persona.location == "Only in the working directory, or in the global folder"
     own = describe_rules(parse_harness(complete_rules("A.md", extra_skill_folders=["shared"], off=["skill"])))
     assert own[-1].paths == ("shared/*/SKILL.md",)
     assert [row.is_off for row in own] == [False, True]

@@ -152,8 +152,11 @@ def test_many_small_problems_do_not_hide_a_grave_one():
     ("source", "message"),
     [
         (b"ok\n\xff", "Byte 4 (0xFF) is not UTF-8."),
-        ("---\n".encode("utf-16"), "Byte 1 (0xFF) is not UTF-8. It looks like UTF-16; save it as UTF-8."),
-        (b"x" * 262_145, "The file has 262,145 bytes; at most 262,144 are read."),
+        (
+            "---\n".encode("utf-16"),
+            ("Byte 1 (0xFF) is not UTF-8. The file seems to be UTF-16. Save it as UTF-8."),
+        ),
+        (b"x" * 262_145, "The file has 262,145 bytes. The limit is 262,144."),
         (f"---\n{HEAD}---\n\x00".encode(), "The character U+0000 is not allowed."),
         (f"---\n{HEAD}---\n\ud800", "The character U+D800 is not allowed."),
         (f"---\n{HEAD}# {'x' * 16_384}\n---\n", "The front matter is longer than 16 KiB."),
@@ -204,7 +207,7 @@ def test_forms_are_held_to_the_same_rules_in_ascii():
     problems = list_skill_problems(name="café", description=" ", metadata={"a": 1})
     assert problems == [
         SkillProblem(
-            "name", "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
+            "name", "Use lowercase letters, digits and single hyphens, with no hyphen at either end."
         ),
         SkillProblem(
             "description", "A skill needs a description: it is all a model sees until it loads the skill."

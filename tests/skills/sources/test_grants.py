@@ -105,7 +105,7 @@ def test_the_form_names_the_roots_and_refuses_others_under_the_field(workspace, 
 
 def test_without_roots_the_form_shows_a_hint(settings, as_operator):
     settings.DRAMATIS_SOURCE_ROOTS = []
-    assert "names no root yet" in as_operator.get(f"{GRANTS}add/").content.decode()
+    assert "DRAMATIS_SOURCE_ROOTS is not set" in as_operator.get(f"{GRANTS}add/").content.decode()
 
 
 def test_a_note_can_be_changed_and_a_folder_cannot(workspace, root, as_operator):
@@ -180,11 +180,11 @@ def run_command(*args):
 
 
 def test_a_folder_is_granted_from_the_command_line(workspace, root):
-    assert f"{workspace.name} may read {root}/team" in run_command("allow_folder", "harbour", f"{root}/team")
+    assert f"{workspace.name} can read {root}/team" in run_command("allow_folder", "harbour", f"{root}/team")
     assert last_event(workspace).verb == "granted"
     with pytest.raises(CommandError, match="any of the roots"):
         run_command("allow_folder", "harbour", "/etc")
-    with pytest.raises(CommandError, match="no workspace “nowhere”"):
+    with pytest.raises(CommandError, match="Workspace “nowhere” not found"):
         run_command("allow_folder", "nowhere", str(root))
 
 
@@ -193,19 +193,19 @@ def test_a_source_is_refreshed_from_the_command_line(workspace, root):
     source = make_source(workspace, root)
     output = run_command("refresh_source", "harbour", source.slug)
     assert "1 new" in output
-    assert "CLAUDE.md: A folder stands where a file is expected." in output
+    assert "CLAUDE.md: This is a folder, but a file is expected." in output
     run = RefreshRun.objects.in_workspace(workspace).get()
     assert (run.status, run.cause) == ("done", "command")
 
 
 def test_the_command_shows_why_it_did_not_refresh(workspace, root, settings):
     source = make_source(workspace, root)
-    with pytest.raises(CommandError, match="no source “nothing”"):
+    with pytest.raises(CommandError, match="Source “nothing” not found"):
         run_command("refresh_source", "harbour", "nothing")
-    with pytest.raises(CommandError, match="no source"):
+    with pytest.raises(CommandError, match="not found"):
         run_command("refresh_source", "nowhere", source.slug)
     claim_run(workspace.pk, request_refresh(source, cause="person", by=BY).pk)
-    with pytest.raises(CommandError, match="A worker is looking at it already"):
+    with pytest.raises(CommandError, match="A worker is already refreshing"):
         run_command("refresh_source", "harbour", source.slug)
     RefreshRun.objects.in_workspace(workspace).delete()
     settings.DRAMATIS_SOURCE_ROOTS = []

@@ -166,7 +166,7 @@ def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source,
     file: Any = rows.get(source=source, path="AGENTS.md")
     assert (file.state, file.in_force.number) == ("invalid", 1)
     for url in (address(source), f"/w/{source.workspace.slug}/files/{file.pk}/"):
-        assert "It has 2 hard links" in page_text(as_alice.get(url))
+        assert "The file has 2 hard links" in page_text(as_alice.get(url))
 
 
 def test_links_that_are_not_followed_are_shown_with_their_reasons(source, tree, as_alice):
@@ -175,7 +175,7 @@ def test_links_that_are_not_followed_are_shown_with_their_reasons(source, tree, 
     refreshed(source)
     text = page_text(as_alice.get(address(source)))
     assert "deep/up" in text
-    assert "leads back to a folder that contains it" in text
+    assert "points to a folder that contains it" in text
     assert "link to another folder of the source" in text
 
 
@@ -394,7 +394,7 @@ def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(
     page = page_text(as_alice.get(address(source)))
     file = ContextFile.objects.in_workspace(source.workspace_id).get(path="deep/AGENTS.md")
     assert f"/files/{file.pk}/" in page
-    assert "A folder stands where a file is expected." in page
+    assert "This is a folder, but a file is expected." in page
     assert "2 new" in page
     assert re.search(r"\b\d+ s\b", page)
 

@@ -215,7 +215,7 @@ def test_a_bad_path_is_refused_under_its_name(source, path):
 
 
 def test_removing_a_missing_file_is_an_error(source):
-    with pytest.raises(PushedFileNotFound, match=r"no pushed file NOTHING\.md"):
+    with pytest.raises(PushedFileNotFound, match=r"Pushed file NOTHING\.md not found"):
         remove_pushed_file(source, "NOTHING.md", by=BY)
 
 
@@ -272,16 +272,16 @@ def test_refused_files_of_a_good_zip_are_shown_with_their_reasons(source, as_bob
     data = archive(Part("../evil.md"), Part("AGENTS.md", b"Be kind.\n"), Part("link.md", mode=0o120777))
     upload(as_bob, source, data)
     page = as_bob.get(f"/w/{source.workspace.slug}/sources/{source.slug}/").content.decode()
-    assert "The path leads upwards with .. in it." in page
-    assert "It is a link; push the file that it leads to." in page
+    assert "The path contains “..”." in page
+    assert "This is a link. Push the file that it points to." in page
     assert set(stored(source)) == {"AGENTS.md"}
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"not a zip at all", "It is not a zip archive, or its end is missing."),
-        (archive(Part("AGENTS.md"), Part("b.md"))[:-1], "does not end where it says"),
+        (b"not a zip at all", "This is not a zip archive, or its end is missing."),
+        (archive(Part("AGENTS.md"), Part("b.md"))[:-1], "extra data at its end"),
         (archive(Part("../a.md"), Part("/b.md")), "None of these files can be accepted."),
         (b"", "This file is empty."),
     ],
@@ -300,7 +300,7 @@ def test_every_file_of_a_refused_zip_is_named(source, as_bob):
     page = upload(as_bob, source, data).content.decode()
     assert "../a.md" in page
     assert "&lt;b&gt;/c.md" in page
-    assert "use a plain zip" in page
+    assert "Use a plain zip" in page
 
 
 def test_an_upload_without_a_file_is_refused_under_the_field(source, as_bob):

@@ -52,7 +52,7 @@ class PromptCache:
         except DramatisError as error:
             if fallback is None or is_final(error):
                 raise
-            log.warning("The fallback is used for %s on %s: %s", key.agent, key.channel, error)
+            log.warning("Using the fallback for %s on %s: %s", key.agent, key.channel, error)
             return build_fallback_prompt(
                 key.agent, key.channel, key.label, fallback, to_datetime(self.clock())
             )
@@ -102,7 +102,7 @@ class PromptCache:
         try:
             yield from self.fetch(key, NO_OPTIONS)
         except DramatisError as error:
-            log.warning("The prompt of %s on %s is not refreshed: %s", key.agent, key.channel, error)
+            log.warning("The prompt of %s on %s could not be refreshed: %s", key.agent, key.channel, error)
 
     def fetch(self, key: PromptKey, options: CallOptions) -> Plan[CacheEntry]:
         """Fetch from the server; if it is unavailable, return the cached copy (stale-if-error)."""

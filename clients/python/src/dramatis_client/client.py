@@ -252,7 +252,7 @@ class Client:
         def finish(refresh: Future[Any]) -> None:
             on_done()
             if not refresh.cancelled() and (error := refresh.exception()):
-                log.error("A refresh has failed.", exc_info=error)
+                log.error("A refresh failed.", exc_info=error)
 
         try:
             future = self._refreshers.submit(lambda: self._run_plan(plan()))

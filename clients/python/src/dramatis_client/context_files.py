@@ -46,7 +46,7 @@ class ContextFileSearch:
 
     def run(self) -> ContextFiles:
         if not self.root.is_dir():
-            raise NotADirectoryError(f"{self.root} is no folder.")
+            raise NotADirectoryError(f"{self.root} is not a folder.")
         self.scan_folder(self.root, "", 0)
         return ContextFiles(self.files, self.skipped)
 
@@ -60,7 +60,7 @@ class ContextFileSearch:
             elif is_context_file(path, with_personal=self.with_personal):
                 self.add_file(path, Path(entry.path))
             elif entry.is_symlink() and entry.is_dir() and is_searched_folder(entry.name):
-                self.skipped[path] = "It is a link to a folder, and links are not followed."
+                self.skipped[path] = "This is a link to a folder. Links are not followed."
         for entry in subfolders:
             path = prefix + entry.name
             if is_searched_folder(entry.name) and depth < MAX_DEPTH:
@@ -71,12 +71,12 @@ class ContextFileSearch:
             with os.scandir(folder) as entries:
                 sorted_entries = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            self.skipped[prefix or "."] = f"It cannot be read: {error.strerror}."
+            self.skipped[prefix or "."] = f"Cannot be read: {error.strerror}."
             return
         self.entries += len(sorted_entries)
         if self.entries > MAX_ENTRIES:
             raise PushTooLarge(
-                f"There are more than {MAX_ENTRIES:,} files and folders; name a smaller folder."
+                f"There are more than {MAX_ENTRIES:,} files and folders. Choose a smaller folder."
             )
         yield from sorted_entries
 
@@ -84,7 +84,7 @@ class ContextFileSearch:
         try:
             text = read_text(absolute_path)
         except OSError as error:
-            self.skipped[path] = f"It cannot be read: {error.strerror}."
+            self.skipped[path] = f"Cannot be read: {error.strerror}."
             return
         except ValueError as error:
             self.skipped[path] = str(error)
@@ -93,29 +93,29 @@ class ContextFileSearch:
         # Count bytes as JSON, where quotes and line ends take two bytes.
         self.bytes += len(encode_json({"path": path, "text": text})) + 1
         if len(self.files) > MAX_FILES:
-            raise PushTooLarge(f"There are more than {MAX_FILES} context files; name a smaller folder.")
+            raise PushTooLarge(f"There are more than {MAX_FILES} context files. Choose a smaller folder.")
         if self.bytes > MAX_BYTES:
             raise PushTooLarge(
-                f"The context files have more than {MAX_BYTES:,} bytes; name a smaller folder."
+                f"The context files have more than {MAX_BYTES:,} bytes. Choose a smaller folder."
             )
 
 
 def read_text(path: Path) -> str:
     """Read a regular file. The type is checked on the open file, so the file cannot be swapped in between."""
     if path.is_symlink():
-        raise ValueError("It is a link, and links are not followed.")
+        raise ValueError("This is a link. Links are not followed.")
     # O_NONBLOCK: opening a named pipe without a writer would block.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("It is no regular file.")
+            raise ValueError("Not a regular file.")
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ValueError(f"It has more than {MAX_BYTES:,} bytes.")
+        raise ValueError(f"More than {MAX_BYTES:,} bytes.")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ValueError("It is not UTF-8.") from None
+        raise ValueError("Not valid UTF-8.") from None
 
 
 def find_context_files(folder: str | Path, *, with_personal: bool = False) -> ContextFiles:

@@ -29,7 +29,7 @@ class ClientCore:
 
     def __init__(self, settings: ClientSettings, clock: Callable[[], float] = time.time) -> None:
         if not settings.key:
-            raise ValueError("A key is needed.")
+            raise ValueError("An API key is required.")
         self.url = requests.validate_server_url(settings.url)
         disk = DiskCache(settings.cache_dir, self.url, settings.key) if settings.cache_dir else None
         self.headers = {
@@ -130,7 +130,7 @@ class ClientCore:
         )
         document = response.json()
         if hash_replay(document) != document.get("recorded_digest"):
-            raise Unreachable("These are not the words that were recorded: their digest does not fit.")
+            raise Unreachable("The text does not match the recorded digest.")
         return document
 
     def diff(self, digest: str, against: str, options: CallOptions) -> Plan[dict[str, Any]]:
@@ -168,4 +168,4 @@ def parse_record(parse: Callable[[Mapping[str, Any]], T], response: Response) ->
     try:
         return parse(response.json())
     except (KeyError, TypeError, ValueError) as error:
-        raise Unreachable("The answer is not what was asked for.") from error
+        raise Unreachable("The response does not match the request.") from error

@@ -40,7 +40,7 @@ class DiskCache:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError, Unreachable) as error:
-            log.warning("A kept prompt cannot be used (%s): %s", type(error).__name__, self.path(key))
+            log.warning("A cached prompt cannot be used (%s): %s", type(error).__name__, self.path(key))
             return None
 
     def write(self, key: PromptKey, entry: CacheEntry) -> None:
@@ -48,7 +48,7 @@ class DiskCache:
         try:
             self._write(key, entry)
         except OSError as error:
-            log.warning("A prompt cannot be kept on disk: %s", error)
+            log.warning("A prompt could not be cached: %s", error)
 
     def remove(self, key: PromptKey) -> None:
         _remove(self.path(key))
@@ -65,7 +65,7 @@ class DiskCache:
         if header["format"] != FORMAT or not hmac.compare_digest(
             header["seal"], self._sign(key, header, content)
         ):
-            raise ValueError("The seal does not fit.")
+            raise ValueError("The checksum does not match.")
         fetched_at, checked_at = float(header["fetched_at"]), float(header["checked_at"])
         prompt = parse_prompt(content, header["etag"], to_datetime(fetched_at))
         return CacheEntry(prompt, content, fetched_at, checked_at)
@@ -112,4 +112,4 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("A kept prompt cannot be removed; please do: %s", error)
+        log.warning("A cached prompt could not be removed. Remove it: %s", error)

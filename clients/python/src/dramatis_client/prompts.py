@@ -130,11 +130,11 @@ def parse_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
         document = json.loads(content)
         prompt = _build_prompt(document, etag, fetched_at)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Unreachable("The answer is not a prompt.") from error
+        raise Unreachable("The response is not a prompt.") from error
     if sha256(prompt.text.encode()).hexdigest() != prompt.served_digest:
-        raise Unreachable("The prompt was changed on its way: its digest does not fit.")
+        raise Unreachable("The prompt does not match its digest. It was changed in transit.")
     if "".join([block.text for block in prompt.blocks]) != prompt.text:
-        raise Unreachable("The blocks of the prompt are not its text.")
+        raise Unreachable("The blocks of the prompt do not match its text.")
     return prompt
 
 
@@ -214,5 +214,5 @@ def _build_segment(document: Mapping[str, Any]) -> Segment:
 
 def _require_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("This is no text.")
+        raise TypeError("This is not text.")
     return value

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 ROOT = "/api/v1/"
 JSON_TYPE = "application/json"
-ADDRESS_HINT = "Give the address of the server alone, such as https://dramatis.example.com."
+ADDRESS_HINT = "Use the base URL of the server, for example https://dramatis.example.com."
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def validate_server_url(url: str) -> str:
     """Return the normalized server URL; reject passwords, queries and fragments, which would be logged."""
     parts = urlsplit(url.strip())
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"The server's address must begin with http:// or https://. {ADDRESS_HINT}")
+        raise ValueError(f"The server URL must start with http:// or https://. {ADDRESS_HINT}")
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError(ADDRESS_HINT)
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
@@ -61,7 +61,7 @@ def quote_segment(name: str | int) -> str:
     """Return a name as one quoted path segment; "." and ".." are rejected."""
     text = str(name)
     if not text.strip("."):
-        raise ValueError(f"{text!r} cannot be a name.")
+        raise ValueError(f"{text!r} is not a valid name.")
     return quote(text, safe="")
 
 
@@ -74,4 +74,4 @@ def encode_json(value: Any) -> bytes:
 def _encode_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} cannot be sent.")
+    raise TypeError(f"{type(value).__name__} values cannot be sent.")

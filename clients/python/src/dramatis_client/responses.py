@@ -44,9 +44,9 @@ class Response:
         try:
             value = json.loads(self.content)
         except (ValueError, RecursionError) as error:
-            raise Unreachable(f"The answer ({self.status}) is not JSON.") from error
+            raise Unreachable(f"The response ({self.status}) is not JSON.") from error
         if not isinstance(value, dict):
-            raise Unreachable(f"The answer ({self.status}) is not a JSON object.")
+            raise Unreachable(f"The response ({self.status}) is not a JSON object.")
         return value
 
     def parse_problem(self) -> Problem | None:
@@ -62,7 +62,7 @@ class Response:
     def to_error(self) -> Problem | Unreachable:
         """Return the exception to raise for an unsuccessful response."""
         problem = self.parse_problem()
-        return problem or Unreachable(f"Something else than Dramatis answered {self.status}.")
+        return problem or Unreachable(f"The response ({self.status}) did not come from Dramatis.")
 
     def _build_problem(self, document: dict[str, Any]) -> Problem:
         return Problem(

@@ -22,7 +22,7 @@ def send_with_retries(request: Request, attempts: int, timeout: float | None = N
             break
         yield Sleep(delay)
     if isinstance(result, NoResponse):
-        raise Unreachable(f"There is no answer from the server: {result.error}.") from result.error
+        raise Unreachable(f"No response from the server: {result.error}.") from result.error
     return result
 
 

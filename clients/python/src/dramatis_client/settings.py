@@ -19,9 +19,9 @@ class CallOptions:
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:
-            raise ValueError("The timeout must be more than 0 seconds.")
+            raise ValueError("The timeout must be greater than 0.")
         if self.attempts is not None and self.attempts < 1:
-            raise ValueError("At least one attempt is needed.")
+            raise ValueError("At least one attempt is required.")
 
 
 NO_OPTIONS = CallOptions()

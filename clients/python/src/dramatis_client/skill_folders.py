@@ -44,11 +44,15 @@ def write_skill_folders(folder: str | Path, files: Mapping[str, str]) -> PullRes
 
 def find_skip_reason(root: Path, name: str, known: set[str]) -> str:
     if not NAME_PATTERN.fullmatch(name):
-        return "The name cannot be the name of a folder."
+        return "The name is not a valid folder name."
     path = root / name
     if path.is_symlink() or (path / SKILL_FILE_NAME).is_symlink():
-        return "It is a link, and links are not followed."
-    return "The folder exists and was not written by a pull." if path.exists() and name not in known else ""
+        return "This is a link. Links are not followed."
+    return (
+        "The folder already exists and was not written by a pull."
+        if path.exists() and name not in known
+        else ""
+    )
 
 
 def read_index(root: Path) -> set[str]:

@@ -82,7 +82,7 @@ def find_replacements(
         if not segment.slot or segment.slot in TIMELESS_SLOTS:
             continue
         if segment.slot not in TIME_FORMATS:
-            raise NotFillable(f"This client does not know the slot {segment.slot}. Call render().")
+            raise NotFillable(f"This client does not support the slot {segment.slot}. Call render().")
         old = old or parse_local_time(slots)
         old_text, new_text = TIME_FORMATS[segment.slot](old), TIME_FORMATS[segment.slot](new)
         if text.count(old_text, segment.start, segment.end) != 1:
@@ -103,7 +103,7 @@ def parse_local_time(slots: Mapping[str, Any]) -> LocalTime:
 def to_local_time(now: datetime, timezone: str) -> LocalTime:
     """Convert a time as the server does: to the time zone of the prompt, or else with its own UTC offset."""
     if now.tzinfo is None:
-        raise ValueError("`now` needs a time zone, such as datetime.now(UTC).")
+        raise ValueError("`now` must have a time zone, for example datetime.now(UTC).")
     # As sent in JSON, which has an offset and no zone name.
     sent = datetime.fromisoformat(now.isoformat())
     local = sent.astimezone(load_timezone(timezone)) if timezone else sent

@@ -32,7 +32,7 @@ class PromptSource:
 
     def load(self) -> Prompt:
         if isinstance(self.client, AsyncClient):
-            raise TypeError("An AsyncClient needs load_async().")
+            raise TypeError("Use load_async() with an AsyncClient.")
         prompt = self.client.get_prompt(
             self.agent, self.channel, label=self.label, version=self.version, fallback=self.fallback
         )
@@ -40,7 +40,7 @@ class PromptSource:
             try:
                 self.client.report(prompt)
             except DramatisError as error:
-                log.warning("The loaded prompt is not reported: %s", error)
+                log.warning("The loaded prompt could not be reported: %s", error)
         return prompt
 
     async def load_async(self) -> Prompt:
@@ -54,7 +54,7 @@ class PromptSource:
             try:
                 await self.client.report(prompt)
             except DramatisError as error:
-                log.warning("The loaded prompt is not reported: %s", error)
+                log.warning("The loaded prompt could not be reported: %s", error)
         return prompt
 
     def _needs_report(self, prompt: Prompt) -> bool:

@@ -7,7 +7,10 @@ from pathlib import Path
 from dramatis_client import settings
 from dramatis_client.client import Client
 
-SETTINGS = "DRAMATIS_URL is the server's address, DRAMATIS_KEY the key; a key is never an argument."
+SETTINGS = (
+    "Set DRAMATIS_URL to the URL of the server and DRAMATIS_KEY to an API key. Keys cannot be "
+    "passed as arguments."
+)
 DEFAULT_TIMEOUT = 10.0
 
 
@@ -17,7 +20,7 @@ class UsageError(Exception):
 
 def open_client(options: argparse.Namespace, cache_dir: str = "") -> Client:
     if not options.url or not os.environ.get(settings.KEY, "").strip():
-        raise UsageError(f"Set DRAMATIS_URL and DRAMATIS_KEY first. {SETTINGS}")
+        raise UsageError(f"DRAMATIS_URL and DRAMATIS_KEY are required. {SETTINGS}")
     has_timeout = options.timeout is not None or os.environ.get(settings.TIMEOUT)
     timeout = options.timeout if has_timeout else DEFAULT_TIMEOUT
     return Client(options.url, cache_dir=cache_dir, timeout=timeout)

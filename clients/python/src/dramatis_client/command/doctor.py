@@ -1,4 +1,4 @@
-"""The command doctor: check settings, server, key and copies, and say what to do."""
+"""The command doctor: check settings, server, key and cache, and say what to do."""
 
 import argparse
 import platform
@@ -58,18 +58,18 @@ def check_address(url: str) -> Check:
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         return Check(
-            "address", f"{url} is not encrypted: the key can be read on the way. Use https.", level="warn"
+            "address", f"{url} is not encrypted: the key can be intercepted. Use https.", level="warn"
         )
     return Check("address", url)
 
 
 def check_copies(folder: str) -> Check:
     if not folder:
-        return Check("copies", "There is no home folder; set DRAMATIS_CACHE_DIR.", level="warn")
+        return Check("copies", "No home folder found. Set DRAMATIS_CACHE_DIR.", level="warn")
     path = Path(folder)
     existing = next(one for one in (path, *path.parents) if one.exists())
     if not existing.is_dir() or not is_writable(existing):
-        return Check("copies", f"{folder} cannot be written; set DRAMATIS_CACHE_DIR.", EXIT_REFUSED, "fail")
+        return Check("copies", f"{folder} is not writable. Set DRAMATIS_CACHE_DIR.", EXIT_REFUSED, "fail")
     return Check("copies", f"{len(list(path.glob('*/*.json')))} in {folder}")
 
 
@@ -93,7 +93,7 @@ def check_access(server: Client) -> Check:
             raise response.to_error()
     except Unreachable as error:
         return Check(
-            "server", f"{error} Check DRAMATIS_URL, the network and proxies.", EXIT_UNAVAILABLE, "fail"
+            "server", f"{error} Check DRAMATIS_URL, the network and any proxy.", EXIT_UNAVAILABLE, "fail"
         )
     except Problem as problem:
         if problem.status == 401:

@@ -19,10 +19,10 @@ from dramatis_client.skill_folders import write_skill_folders
 def run_push(options: argparse.Namespace) -> int:
     context = find_context_files(options.folder, with_personal=options.personal)
     print_notes(
-        [f"left out: {escape(path)}: {escape(reason)}" for path, reason in context.skipped.items()], EXIT_DONE
+        [f"skipped: {escape(path)}: {escape(reason)}" for path, reason in context.skipped.items()], EXIT_DONE
     )
     if not context.files:
-        raise UsageError("There are no context files in this folder.")
+        raise UsageError("No context files in this folder.")
     is_complete = context.is_complete and not options.partial
     if options.dry_run:
         return print_dry_run(context, is_complete)
@@ -37,7 +37,7 @@ def run_push(options: argparse.Namespace) -> int:
 def run_pull(options: argparse.Namespace) -> int:
     with open_client(options) as server:
         result = write_skill_folders(options.folder, server.pull(options.agent))
-    print_notes([f"left out: {escape(name)}: {reason}" for name, reason in result.skipped.items()], EXIT_DONE)
+    print_notes([f"skipped: {escape(name)}: {reason}" for name, reason in result.skipped.items()], EXIT_DONE)
     counts = (
         f"{len(result.written)} written, {len(result.unchanged)} unchanged, {len(result.removed)} removed"
     )
@@ -47,5 +47,5 @@ def run_pull(options: argparse.Namespace) -> int:
 def print_dry_run(context: ContextFiles, is_complete: bool) -> int:
     for path, text in context.files.items():
         print_text(f"{len(text.encode()):>9,}  {escape(path)}\n")
-    rest = "Other files of the source are removed." if is_complete else "Other files stay as they are."
+    rest = "Other files of the source would be removed." if is_complete else "Other files would not change."
     return print_notes([f"{len(context.files)} files would be pushed. {rest}"], EXIT_DONE)

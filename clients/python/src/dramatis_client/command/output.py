@@ -47,13 +47,13 @@ def format_diff(diff: Mapping[str, Any]) -> Iterator[str]:
 def format_push(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each pushed file that will not be used in prompts."""
     for file in result["refused"]:
-        yield f"refused: {escape(file['path'])}: {escape(file['reason'])}"
+        yield f"rejected: {escape(file['path'])}: {escape(file['reason'])}"
     for file in result["quarantined"]:
         yield f"quarantined: {escape(file['path'])}: {join_messages(file['findings'])}"
     for file in result["invalid"]:
         yield f"not usable: {escape(file['path'])}: {join_messages(file['problems'])}"
     for file in result["unused"]:
-        yield f"not read by any rule of the source: {escape(file['path'])}: {escape(file['reason'])}"
+        yield f"no rule of the source matches: {escape(file['path'])}: {escape(file['reason'])}"
 
 
 def join_messages(issues: Sequence[Mapping[str, Any]]) -> str:

@@ -21,11 +21,11 @@ from dramatis_client.context_files import PushTooLarge
 from dramatis_client.problems import Problem, Unreachable
 from dramatis_client.version import __version__
 
-DESCRIPTION = "Prompts, skills and context files of a Dramatis server, from a shell."
+DESCRIPTION = "Command line for the prompts, skills and context files of a Dramatis server."
 EXIT_CODES = """\
 exit codes:
   0  done
-  1  refused by the server, or a part was left out, or a check of doctor failed
+  1  rejected by the server, or something was skipped, or a check of doctor failed
   2  wrong arguments or settings, a folder that cannot be written, or too much to push
   3  the server is unavailable, and there is no copy
 """
@@ -53,16 +53,16 @@ def build_parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"dramatis-client {__version__}")
     top.add_argument("--url", default=os.environ.get("DRAMATIS_URL", ""), help="instead of DRAMATIS_URL")
-    top.add_argument("--timeout", type=float, help="seconds to wait; default: DRAMATIS_TIMEOUT, or 10")
+    top.add_argument("--timeout", type=float, help="timeout in seconds (default: DRAMATIS_TIMEOUT, or 10)")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     add_fetch_arguments(
-        commands.add_parser("fetch", help="print the prompt of an agent on a channel, and keep a copy")
+        commands.add_parser("fetch", help="print the prompt of an agent on a channel, and cache it")
     )
-    add_render_arguments(commands.add_parser("render", help="print it with facts of one call"))
-    add_push_arguments(commands.add_parser("push", help="push a project's context files to a source"))
-    add_pull_arguments(commands.add_parser("pull", help="write an agent's skills to a folder"))
+    add_render_arguments(commands.add_parser("render", help="print the prompt with values of one call"))
+    add_push_arguments(commands.add_parser("push", help="push the context files of a project to a source"))
+    add_pull_arguments(commands.add_parser("pull", help="write the skills of an agent to a folder"))
     add_history_commands(commands)
-    add_doctor_arguments(commands.add_parser("doctor", help="check settings, server, key and copies"))
+    add_doctor_arguments(commands.add_parser("doctor", help="check settings, server, key and cache"))
     completion = commands.add_parser("completion", help="print a completion script for a shell")
     completion.add_argument("shell", choices=list(SCRIPTS))
     completion.set_defaults(run=run_completion, parser=top)
@@ -72,21 +72,23 @@ def build_parser() -> argparse.ArgumentParser:
 def add_prompt_arguments(command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
     command.add_argument("agent")
     command.add_argument("channel")
-    command.add_argument("--label", default="production", help="the label; default: production")
-    command.add_argument("--json", action="store_true", help="all fields as JSON, not the text alone")
+    command.add_argument("--label", default="production", help="label (default: production)")
+    command.add_argument("--json", action="store_true", help="print all fields as JSON instead of the text")
     command.set_defaults(run=run)
 
 
 def add_fetch_arguments(command: argparse.ArgumentParser) -> None:
     add_prompt_arguments(command, run_fetch)
-    command.add_argument("--version", type=int, metavar="N", help="a version that the label has pointed to")
-    command.add_argument("--no-copy", action="store_true", help="neither keep nor use a copy")
+    command.add_argument(
+        "--version", type=int, metavar="N", help=("number of a version that the label has pointed to")
+    )
+    command.add_argument("--no-copy", action="store_true", help="do not use the cache")
 
 
 def add_doctor_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("agent", nargs="?", help="fetch the prompt of this agent too, on the channel")
+    command.add_argument("agent", nargs="?", help="also fetch the prompt of this agent on the channel")
     command.add_argument("channel", nargs="?")
-    command.add_argument("--label", default="production", help="the label to fetch")
+    command.add_argument("--label", default="production", help="label to fetch")
     command.set_defaults(run=run_doctor)
 
 
@@ -97,22 +99,22 @@ def add_render_arguments(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a fact of the call; the value is JSON, or else taken as text",
+        help="value of the call; parsed as JSON, otherwise used as text",
     )
 
 
 def add_push_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("source", help="a source for pushed files, by its slug")
+    command.add_argument("source", help="slug of a source for pushed files")
     command.add_argument("folder", nargs="?", default=".")
-    command.add_argument("--dry-run", action="store_true", help="show what would be pushed")
+    command.add_argument("--dry-run", action="store_true", help="show what would be pushed, without pushing")
     command.add_argument("--partial", action="store_true", help="keep files that are not in this push")
-    command.add_argument("--personal", action="store_true", help="CLAUDE.local.md files too")
+    command.add_argument("--personal", action="store_true", help="include CLAUDE.local.md files")
     command.set_defaults(run=run_push)
 
 
 def add_pull_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("agent")
-    command.add_argument("folder", help="the agent's folder of pulled skills; one subfolder for each")
+    command.add_argument("folder", help="folder for the skills; each gets a subfolder")
     command.set_defaults(run=run_pull)
 
 

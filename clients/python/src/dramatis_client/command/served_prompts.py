@@ -22,7 +22,12 @@ def run_fetch(options: argparse.Namespace) -> int:
         )
     if prompt.fetched_at < started_at:
         print_notes(
-            [f"note: The server is unavailable. This is the copy of {prompt.fetched_at:%Y-%m-%d %H:%M:%SZ}."],
+            [
+                (
+                    "note: The server is unavailable. This is the cached copy of "
+                    f"{prompt.fetched_at:%Y-%m-%d %H:%M:%SZ}."
+                )
+            ],
             EXIT_DONE,
         )
     return print_prompt(prompt, options)
@@ -39,7 +44,7 @@ def parse_fact(argument: str) -> tuple[str, Any]:
     """Parse NAME=VALUE; the value is JSON, or else plain text."""
     name, equals, value = argument.partition("=")
     if not name or not equals:
-        raise UsageError(f"A fact is written NAME=VALUE, not {escape(argument)}.")
+        raise UsageError(f"Write values as NAME=VALUE, not {escape(argument)}.")
     try:
         return name, json.loads(value)
     except ValueError:
