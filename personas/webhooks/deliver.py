@@ -40,8 +40,10 @@ TURN_DELIVERIES, TURN_SECONDS = 100, 5.0
 # Renewed as long as its worker lives, so a killed worker delays its endpoints by this time at most.
 LEASE = timedelta(seconds=15)
 RENEW_SECONDS = LEASE.total_seconds() / 3
-# How long a job accepts work, in seconds: well under the time limit of jobs.
-ACCEPT_SECONDS = 20.0
+# How long a job accepts work, in seconds: well under the time limit of jobs. It ends when all its turns have
+# ended, and a request to a receiver that hangs takes 15 seconds. So endpoints that have failed are not
+# accepted in the last part, and the others do not wait for them.
+ACCEPT_SECONDS, ACCEPT_FAILING_SECONDS = 35.0, 20.0
 POLL_SECONDS = 0.2
 MAX_RESPONSE_LENGTH = 2_000
 # An endpoint without a success for so long is disabled when a delivery has failed for the last time.
@@ -99,16 +101,18 @@ class DeliveryLoop:
 
     sender: HttpSender = field(default_factory=lambda: HttpSender(OutgoingPolicy.from_settings()))
     accept_seconds: float = ACCEPT_SECONDS
+    accept_failing_seconds: float = ACCEPT_FAILING_SECONDS
     turns: "dict[Future[None], Turn]" = field(default_factory=dict)
     renewed_at: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
-        deadline = time.monotonic() + self.accept_seconds
+        started_at = time.monotonic()
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="webhook") as threads:
             while True:
-                if time.monotonic() < deadline:
+                seconds = time.monotonic() - started_at
+                if seconds < self.accept_seconds:
                     fan_out_all()
-                    self.start_turns(threads)
+                    self.start_turns(threads, with_failing=seconds < self.accept_failing_seconds)
                 if not self.turns:
                     return
                 wait(self.turns, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -124,13 +128,13 @@ class DeliveryLoop:
                 rows = WebhookEndpoint.objects.in_workspace(turn.endpoint.workspace_id)
                 rows.filter(pk=turn.endpoint.pk).update(leased_until=timezone.now() + LEASE)
 
-    def start_turns(self, threads: ThreadPoolExecutor) -> None:
+    def start_turns(self, threads: ThreadPoolExecutor, *, with_failing: bool) -> None:
         """Lease due endpoints, and start a thread for each."""
         counts = Counter(turn.endpoint.workspace_id for turn in self.turns.values())
         for endpoint in list_from_workspaces(partial(list_due_endpoints, timezone.now())):
             if len(self.turns) >= MAX_THREADS:
                 return
-            if counts[endpoint.workspace_id] >= MAX_PER_WORKSPACE:
+            if counts[endpoint.workspace_id] >= MAX_PER_WORKSPACE or (endpoint.failures and not with_failing):
                 continue
             with workspace_scope(endpoint.workspace_id):
                 deliveries = lease_endpoint(endpoint)

@@ -151,3 +151,17 @@ def test_a_fan_out_that_skips_events_is_detected(workspace, elsewhere, monkeypat
     monkeypatch.setattr(fan_out, "list_events_after", lambda *of, **more: real(*of, **more)[1:])
     with pytest.raises(AssertionError):
         check_failure(workspace, elsewhere, "404")
+
+
+def test_a_job_that_ends_soon_leaves_failing_endpoints_to_the_next(workspace):
+    """Otherwise all endpoints of the worker would wait for a receiver that hangs."""
+    with receiving(Answer(500)) as failing, receiving() as good:
+        endpoint, _ = make_endpoint(workspace, failing.url, "Failing")
+        make_endpoint(workspace, good.url, "Good")
+        endpoint.failures = 1
+        endpoint.save(update_fields=["failures"])
+        move(workspace)
+        run(accept_failing_seconds=0)
+        assert (len(failing.received), len(good.received)) == (0, 1)
+        run()
+        assert (len(failing.received), len(good.received)) == (1, 1)
