@@ -59,7 +59,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
     assert {check.state for check in run_evidence_checks(data, get_public_key()[0])} == {"ok"}
 
     alices.follow("Verify")
-    alices.sees("Text built again")
+    alices.sees("Text rebuilt")
     expect(alices.page.get_by_label("Failed")).to_have_count(0)
 
     alices.go(f"time-machine/fetches/{late.ledger_id}/")

@@ -40,7 +40,7 @@ def test_requests_during_a_database_outage_get_503_with_retry_after(as_alice, pa
 
 def test_the_outage_page_explains_the_outage(as_alice):
     answer = get_during_outage(as_alice, "/w/harbour/agents/")
-    assert "Nothing that was saved is lost" in answer.content.decode()
+    assert "Saved data is not lost" in answer.content.decode()
 
 
 def test_other_database_errors_are_still_500(as_alice):

@@ -41,7 +41,7 @@ CASES = {
         "skills",
         {"name": "No Spaces", "description": "d", "body": "b"},
         "name",
-        "lower-case",
+        "lowercase",
     ),
     "bad pair": (
         "skills",

@@ -29,6 +29,7 @@ UNCOVERED = {
         "prompts_promptversion",
         "id",
     ): "assigned by the database after the hash; references include the number too",
+    ("prompts_ledgerentry", "traceparent"): "stated by the client, and beside the sealed values",
     ("prompts_labelmove", "id"): "assigned by the database after the hash; never referenced",
     ("prompts_ledgerblock", "id"): "assigned by the database after the hash; roll-offs use the sequence too",
     ("prompts_ledgerrolloff", "id"): "assigned by the database after the hash; never referenced",

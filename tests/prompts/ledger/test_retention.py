@@ -253,7 +253,7 @@ def test_rows_missing_without_a_roll_off_are_detected(stage):
     rows = ids(stage)[4:8]
     with disabled_trigger():
         delete_rows(rows[:1])
-    assert "closed over 4 rows, and 3 are there" in ledger_verdict(stage.workspace).first.reason
+    assert "closed with 4 rows, but has 3" in ledger_verdict(stage.workspace).first.reason
 
 
 # --- planted faults ------------------------------------------------------------------------------------

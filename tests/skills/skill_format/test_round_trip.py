@@ -88,8 +88,8 @@ def test_samples_survive_being_written(name):
         (ParsedSkill("a", license="a\x00b"), r"U\+0000"),
         (ParsedSkill("a", body="\x1b"), r"U\+001B"),
         (ParsedSkill("a", extra="name: b\n"), "twice"),
-        (ParsedSkill("a", extra="license: b\n"), "read back"),
-        (ParsedSkill("a", extra="---\nb"), "read back"),
+        (ParsedSkill("a", extra="license: b\n"), "cannot be stored without changes"),
+        (ParsedSkill("a", extra="---\nb"), "cannot be stored without changes"),
         (ParsedSkill(""), "needs a name"),
     ],
 )
