@@ -91,7 +91,7 @@ def screen_name(path: str) -> str:
 
 
 VERSION = first_link_on(f"{AGENT}versions/?channel=telegram", "main a[href*='/versions/2/']")
-DIFF = "prompts/1/diff/1/2/"
+DIFF = first_link_on(f"{AGENT}versions/?channel=telegram", "main a[href*='/diff/1/2/']")
 FETCH = first_link_on("ledger/", "main a[href*='/fetches/']")
 
 SCREENS: tuple[Screen, ...] = (

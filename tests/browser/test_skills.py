@@ -24,7 +24,7 @@ def test_an_invalid_name_is_reported_while_typing_and_fixed(bobs, tmp_path):
     bobs.go("skills/new/")
     page = bobs.page
     field(page, "Name").press_sequentially("Bad Name")
-    expect(live_error(page, "name")).to_contain_text("Use lower-case letters, digits and single hyphens")
+    expect(live_error(page, "name")).to_contain_text("Use lowercase letters, digits and single hyphens")
     expect(page.get_by_role("complementary")).to_contain_text("Required: Description, Instructions.")
     assert not axe_violations(page)
 
@@ -53,7 +53,7 @@ def test_the_error_of_an_invalid_or_taken_name_clears_while_typing(bobs, workspa
     bobs.go("skills/new/")
     bobs.fill(Name="Bad Name", Description="Brews.", Instructions="Boil.")
     assert bobs.press("Create skill") == 422
-    bobs.sees_field_error("Name", "lower-case")
+    bobs.sees_field_error("Name", "lowercase")
     stale = bobs.page.locator("#id_name_error")
     expect(stale).to_be_visible()
     field(bobs.page, "Name").fill("boil")
@@ -141,7 +141,7 @@ def test_skills_are_created_without_script(bob, workspace, logged_in_page):
     page.goto(f"/w/{workspace.slug}/skills/new/")
     field(page, "Name").fill("Bad Name")
     page.get_by_role("button", name="Create skill").click()
-    expect(page.locator("#id_name_error")).to_contain_text("lower-case")
+    expect(page.locator("#id_name_error")).to_contain_text("lowercase")
     field(page, "Name").fill("brew")
     field(page, "Description").fill("Brews.")
     field(page, "Instructions").fill("Boil.")

@@ -257,6 +257,8 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     open_release = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="beta")
     approved = request_release(workspace, [prompt], message="Go", by=by, label="gamma")
     approve_release(approved, by=Actor.person(other))
+    # Neither of the two, because both have requested or approved a release.
+    reviewer = join(workspace, make_user("Una"), Role.ADMIN).user
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
     timestamp = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
     return {
@@ -290,7 +292,7 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
             "prompts": [{"agent": agent.slug, "channel": "harbour"}],
             "label": "delta",
         },
-        "body of POST /api/v1/releases/{number}:requestReview": {"reviewers": [other.email]},
+        "body of POST /api/v1/releases/{number}:requestReview": {"reviewers": [reviewer.email]},
         "body of POST /api/v1/impact": {
             "kind": "soul",
             "key": soul.slug,
