@@ -21,6 +21,8 @@ from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.labels.services import move_label  # noqa: E402
+from prompts.models import AgentPrompt  # noqa: E402
 
 BY = Actor("bench")
 SOUL = SENTENCE * 70
@@ -43,7 +45,7 @@ def main(prompts: int, shared_soul_agents: int) -> None:
 
 
 def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
-    """Create an agent with its own soul and two versions, between which a label can move."""
+    """Create an agent with its own soul and two versions, between which the label `canary` can move."""
     soul = create_named_record(Soul, workspace, {"label": f"Soul {name}", "text": SENTENCE}, by=BY)
     values = {"slug": f"pilot-{name}", "name": "Pilot", "soul": soul, "channels": [channel]}
     agent = create_record(Agent, workspace, values, by=BY)
@@ -51,6 +53,10 @@ def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
     soul.refresh_from_db()
     edit_record(soul, {"text": SOUL}, expected=soul.revision, by=BY)
     rebuild_agents(workspace, [agent.pk])
+    prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=agent)
+    if prompt.latest is None:
+        raise SystemExit("The prompt has no version.")
+    move_label(prompt, "canary", prompt.latest, expected=None, by=BY, note="")
 
 
 def make_shared_soul_agents(workspace: Workspace, channel: Channel, count: int) -> None:
