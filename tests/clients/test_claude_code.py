@@ -17,31 +17,12 @@ import pytest
 from prompts.drift.details import parse_report_details
 from prompts.drift.selectors import list_bots
 from prompts.models import BotStatus, DigestReport
-from prompts.serving import ledger_writer
 from tests.clients.live import LiveServer
 from tests.prompts.serving.serving_stage import Stage, make_stage
-from tests.workers import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PLUGIN = Path(__file__).parents[2] / "clients" / "claude-code"
 Hook = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="module")
-def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    server = LiveServer(tmp_path_factory.mktemp("hook") / "log")
-    yield server
-    server.kill()
-    # Its connections close a little later, and a database in use cannot be dropped.
-    wait_for(server.is_disconnected)
-
-
-@pytest.fixture
-def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
-    if not process.is_running:
-        process.start()
-    yield process
-    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -23,37 +23,16 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.models import LedgerEntry
-from prompts.serving import ledger_writer
 from skills.models import PushedFile, Source, SourceKind
 from tests.clients.drivers import AsyncDriver, BlockingDriver, ClientFactory, Driver, set_clock
 from tests.clients.live import LiveServer
 from tests.factories import BY, make_memory, make_profile, make_skill, make_task
 from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, make_stage
-from tests.workers import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SOURCE = Path(__file__).parents[2] / "clients" / "python" / "src"
 LATER_SECONDS = 100
-
-
-@pytest.fixture(scope="module")
-def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    server = LiveServer(tmp_path_factory.mktemp("live") / "log")
-    yield server
-    server.kill()
-    # Its connections close a little later, and a database in use cannot be dropped.
-    wait_for(server.is_disconnected)
-
-
-@pytest.fixture
-def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
-    """The server, restarted if the previous test has killed it."""
-    if not process.is_running:
-        process.start()
-    yield process
-    # A database in use cannot be dropped.
-    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture

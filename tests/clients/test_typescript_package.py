@@ -3,12 +3,11 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from prompts.serving import ledger_writer
 from tests.clients.live import LiveServer
 from tests.clients.typescript_package import (
     find_node_20,
@@ -21,7 +20,6 @@ from tests.clients.typescript_package import (
 )
 from tests.factories import make_skill, make_task
 from tests.prompts.serving.serving_stage import Stage, make_stage
-from tests.workers import wait_for
 
 pytestmark = pytest.mark.hard
 # The newest when this was written; npm's "latest" would change under us.
@@ -162,22 +160,6 @@ def test_an_adapter_that_changes_the_text_is_detected(package, node_24, tmp_path
 
 
 # --- the real server -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    server = LiveServer(tmp_path_factory.mktemp("live") / "log")
-    yield server
-    server.kill()
-    wait_for(server.is_disconnected)
-
-
-@pytest.fixture
-def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
-    if not process.is_running:
-        process.start()
-    yield process
-    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture

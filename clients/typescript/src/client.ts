@@ -12,7 +12,7 @@ import { type ApiRequest, type PromptKey, getRequest, postRequest, promptPath, q
 import type { ApiResponse } from "./responses.ts";
 import { type CallOptions, mergeCallOptions, readSettings } from "./settings.ts";
 import { type PromptStore, SealedStore } from "./store.ts";
-import { setSpanAttributes } from "./tracing.ts";
+import { setSpanAttributes } from "./spans.ts";
 import { Transport } from "./transport.ts";
 
 export interface ClientOptions extends Partial<CallOptions> {

@@ -4,7 +4,7 @@ import { Unreachable } from "./problems.ts";
 import type { ApiRequest } from "./requests.ts";
 import { ApiResponse } from "./responses.ts";
 import type { CallOptions } from "./settings.ts";
-import { buildTraceHeaders } from "./tracing.ts";
+import { buildTraceHeaders } from "./spans.ts";
 
 /** A longer Retry-After is thrown to the caller instead of delaying it. */
 const MAX_DELAY_MS = 30_000;

@@ -24,7 +24,7 @@ from dramatis_client.io import (
 from dramatis_client.prompts import Prompt
 from dramatis_client.records import Memory, Skill
 from dramatis_client.settings import CallOptions, load_settings
-from dramatis_client.tracing import set_span_attributes
+from dramatis_client.spans import set_span_attributes
 from dramatis_client.transport import build_http_options, from_httpx_response, to_httpx_request
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import httpx
 from dramatis_client.core import ClientCore
 from dramatis_client.io import Send
 from dramatis_client.responses import Response
-from dramatis_client.tracing import build_trace_headers
+from dramatis_client.spans import build_trace_headers
 
 
 @cache

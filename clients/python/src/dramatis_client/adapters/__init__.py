@@ -4,6 +4,6 @@ An adapter takes its prompt from a `PromptSource`.
 """
 
 from dramatis_client.adapters.prompt_source import PromptSource
-from dramatis_client.tracing import set_span_attributes
+from dramatis_client.spans import set_span_attributes
 
 __all__ = ["PromptSource", "set_span_attributes"]
