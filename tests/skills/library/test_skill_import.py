@@ -88,8 +88,8 @@ def test_an_exported_skill_is_imported_unchanged(workspace, elsewhere, as_bob, a
 REFUSED = {
     "no front matter": ("just words", [(1, "", "must start with front matter")]),
     "bad yaml": ("---\nname: [\n---\nx\n", [(3, "", "")]),
-    "bad name": (skill_text("Bad Name"), [(2, "name", "lower-case letters")]),
-    "letters beyond ASCII": (skill_text("tée"), [(2, "name", "lower-case letters")]),
+    "bad name": (skill_text("Bad Name"), [(2, "name", "lowercase letters")]),
+    "letters beyond ASCII": (skill_text("tée"), [(2, "name", "lowercase letters")]),
     "reserved": (skill_text("import"), [(2, "name", "reserved")]),
     "taken": (skill_text("taken"), [(2, "name", "Another skill")]),
     "unknown key": (skill_text("tea", more="model: big\n"), [(4, "model", "no field")]),
