@@ -13,6 +13,7 @@ class PromptsConfig(AppConfig):
         from personas.notifications.rules import DETAIL_SOURCES, EXCLUDED_SOURCES, RECIPIENT_SOURCES
         from personas.records.models import AGENT_ID_SOURCES
         from prompts import receivers  # noqa: F401  # connects the receivers
+        from prompts.comments.selectors import COMMENT_RECIPIENTS, list_comment_details
         from prompts.labels.selectors import list_label_names
         from prompts.ledger.partitions import create_partitions
         from prompts.provenance.usage import get_usage_fingerprint, list_file_revisions_in_use
@@ -25,9 +26,10 @@ class PromptsConfig(AppConfig):
         from skills.files.prompt_usage import PROMPT_USAGE_SOURCES, PromptUsageSource
 
         LABEL_SOURCES.append(list_label_names)
-        RECIPIENT_SOURCES.update(RELEASE_RECIPIENTS)
+        RECIPIENT_SOURCES.update(RELEASE_RECIPIENTS | COMMENT_RECIPIENTS)
         EXCLUDED_SOURCES["release.requested"] = list_requested_reviewers
         DETAIL_SOURCES["release"] = list_release_details
+        DETAIL_SOURCES["memory"] = DETAIL_SOURCES["version"] = list_comment_details
         AGENT_ID_SOURCES.append(bind_agents_by_settings)
         PROMPT_USAGE_SOURCES.append(PromptUsageSource(list_file_revisions_in_use, get_usage_fingerprint))
         # The scheduler also creates partitions, but it may not run yet when the first prompts are served.

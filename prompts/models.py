@@ -2,6 +2,7 @@
 
 from prompts.builds.models import BuildCause
 from prompts.call_contents.models import CallContent, DailyCallStorage
+from prompts.comments.models import Comment
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
 from prompts.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
@@ -23,6 +24,7 @@ __all__ = [
     "BuildCause",
     "CallContent",
     "Checkpoint",
+    "Comment",
     "DailyCallStorage",
     "DigestReport",
     "LabelMove",

@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from prompts.agent_pages import activity_views, channel_views
 from prompts.builds import views as builds_views
+from prompts.comments import views as comments_views
 from prompts.drift import views as drift_views
 from prompts.erasure import views as erasure_views
 from prompts.fleet import views as fleet_views
@@ -31,6 +32,7 @@ workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include(studio_urls.urls)),
     path("holdings/", include(provenance_views.urls)),
     path("releases/", include(releases_views.urls)),
+    path("comments/", include(comments_views.urls)),
     path("labels/", include(labels_views.urls)),
     path("impact/", include(preview_views.urls)),
     path("rebuilding/", include(builds_views.urls)),

@@ -9,9 +9,13 @@ from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import Soul, User, Workspace
 from personas.records.services import edit_record
+from personas.selectors import list_memories
 from personas.webhooks.services import insert_endpoint, send_test_event
 from personas.workspaces.services import create_workspace
 from prompts.builds.services import rebuild_agents
+from prompts.comments.selectors import get_version_lines
+from prompts.comments.services import comment_on_line, comment_on_memory
+from prompts.models import PromptVersion
 from prompts.releases.selectors import list_releasable_prompts
 from prompts.releases.services import request_release
 from screens.screen_list import EMPTY
@@ -28,6 +32,7 @@ def add_sample_data(address: str) -> str:
     request_release(
         workspace, list_releasable_prompts(workspace), message="A warmer greeting at the hut", by=alice
     )
+    add_comments(workspace, alice)
     fetch_prompts(workspace, alice, address)
     add_webhook(workspace, alice)
     create_workspace("Quiet bay", EMPTY, owner=owner)
@@ -39,6 +44,19 @@ def edit_soul(workspace: Workspace, by: Actor) -> None:
     text = f"{soul.text}\n\nGreet people by the name they gave, once, and get to the point."
     edit_record(soul, {"text": text}, expected=soul.revision, by=by, message="Greet by name")
     rebuild_agents(workspace, soul.agent_ids())
+
+
+def add_comments(workspace: Workspace, by: Actor) -> None:
+    """Comment on the newest memory, and twice on the line that `edit_soul` added."""
+    memory = list_memories(workspace).order_by("-pk")[0]
+    comment_on_memory(memory, text="Is this still true after the move?", by=by)
+    versions = PromptVersion.objects.in_workspace(workspace).filter(prompt__agent__slug="hut-support")
+    for version in versions.filter(prompt__channel__slug="telegram", number=2):
+        lines = enumerate(get_version_lines(version), 1)
+        line = next(number for number, text in lines if text.startswith("Greet people"))
+        bob = Actor.person(User.objects.get(email="bob@example.com"))
+        comment_on_line(version, line, text="Once per conversation, or once per day?", by=bob)
+        comment_on_line(version, line, text="Per conversation. A bot does not know the day.", by=by)
 
 
 def add_webhook(workspace: Workspace, by: Actor) -> None:

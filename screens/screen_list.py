@@ -80,6 +80,13 @@ def archive_and_wait_for_toast(page: Page) -> None:
     page.locator("#dr-alerts [data-key=u]").wait_for()
 
 
+def open_comment_form(page: Page) -> None:
+    """Comment on the line that has comments already."""
+    with page.expect_navigation():
+        page.locator(".dr-comment-link.has-comments").first.click()
+    page.locator("#comments [name=line]").wait_for()
+
+
 def open_sidebar(page: Page) -> None:
     """Open the sidebar, which only narrow screens hide behind a button."""
     page.set_viewport_size({"width": 390, "height": 844})
@@ -120,6 +127,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("history", f"{SOUL}history/"),
     Screen("revision", f"{SOUL}history/2/"),
     Screen("version", VERSION),
+    Screen("version-comment", VERSION, action=open_comment_form),
     Screen("diff", DIFF),
     Screen("release", "releases/1/"),
     Screen("release-viewer", "releases/1/", role="viewer"),

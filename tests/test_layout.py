@@ -143,6 +143,12 @@ WHERE_IS = [
     ),
     ("Where is the lockfile of a version?", "lockfile", "prompts/versions/lockfile.py", "build_lockfile"),
     (
+        "What adds a comment to a memory or a line of a version?",
+        "comment",
+        "prompts/comments/services.py",
+        "comment_on_line",
+    ),
+    (
         "What creates an agent and its key on one page?",
         "quick_start",
         "prompts/quick_start/services.py",

@@ -95,8 +95,13 @@ RELEASE_REVIEW = EventData(
     "ReleaseReviewEventData", DISCUSSION | {"member_ids": {"type": "array", "items": ID, "minItems": 1}}
 )
 RELEASE_COMMENT = EventData("ReleaseCommentEventData", DISCUSSION | {"comment_id": ID})
+VERSION_COMMENT = EventData(
+    "VersionCommentEventData",
+    PROMPT | {"prompt_id": ID, "version_id": ID, "number": ID, "line": ID, "comment_id": ID},
+)
 RECORD = EventData("RecordEventData", {"kind": WORD, "id": ID, "revision": NUMBER, "action": WORD})
 MEMORY = EventData("MemoryEventData", {"memory_id": ID, "revision": ID})
+MEMORY_COMMENT = EventData("MemoryCommentEventData", {"memory_id": ID, "comment_id": ID})
 FILE = EventData(
     "FileEventData",
     {"file_id": ID, "source_id": ID, "kind": WORD, "status": WORD, "digest": optional(DIGEST)},
@@ -136,6 +141,7 @@ EVENT_TYPES: dict[str, EventType] = index_types(
             "A build created a version of a prompt.",
             VERSION,
         ),
+        EventType("version.commented", "A member commented on a line of a version.", VERSION_COMMENT),
         EventType(
             "label.moved",
             "A label moved to another version. `number` is null if the label was removed.",
@@ -160,6 +166,7 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         EventType("memory.proposed", "A bot proposed a memory.", MEMORY),
         EventType("memory.approved", "A proposed memory was approved.", MEMORY),
         EventType("memory.rejected", "A proposed memory was rejected.", MEMORY),
+        EventType("memory.commented", "A member commented on a memory.", MEMORY_COMMENT),
         EventType("context_file.changed", "The text of a context file that prompts use changed.", FILE),
         EventType("context_file.waiting", "A context file in the inbox needs review.", FILE),
         EventType("skill.trusted", "The content of a discovered skill was approved.", FILE),

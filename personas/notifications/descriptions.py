@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import ApiKey, Event, Notification, WebhookEndpoint, Workspace
 from personas.notifications.rules import DETAIL_SOURCES
@@ -86,10 +86,29 @@ def list_endpoint_names(workspace_id: int, events: Sequence[Event]) -> dict[int,
 # --- titles ----------------------------------------------------------------------------------------------
 
 
+# Titles of what people did, by type of event.
+PERSON_TITLES = {
+    "release.requested": _("%(person)s requested a review of release %(number)s"),
+    "release.review_requested": _("%(person)s requested your review of release %(number)s"),
+    "release.commented": _("%(person)s commented on release %(number)s"),
+    "release.changes_requested": _("%(person)s requested changes to release %(number)s"),
+    "release.approved": _("%(person)s approved release %(number)s"),
+    "release.rejected": _("%(person)s rejected release %(number)s"),
+    "release.withdrawn": _("%(person)s withdrew release %(number)s"),
+    "release.voided": _("Release %(number)s is out of date"),
+    "release.released": _("%(person)s released release %(number)s to %(label)s"),
+    "memory.commented": _("%(person)s commented on a memory"),
+    "version.commented": _(
+        "%(person)s commented on line %(line)s of version %(number)s of %(agent)s on %(channel)s"
+    ),
+}
+
+
 def build_title(row: Notification) -> str:
     event = row.event
-    if event.type.startswith("release."):
-        return build_release_title(event)
+    if event.type in PERSON_TITLES:
+        person = str(event.actor) if event.actor else "Dramatis"
+        return str(PERSON_TITLES[event.type]) % {**event.data, "person": person}
     if event.type == "memory.proposed":
         text = ngettext("%(count)s memory was proposed", "%(count)s memories were proposed", row.count)
         return text % {"count": row.count}
@@ -101,29 +120,13 @@ def build_title(row: Notification) -> str:
             text = ngettext("%(count)s build failed", "%(count)s builds failed", row.count)
             return text % {"count": row.count}
         agent, channel = event.data["agent"], event.data["channel"]
-        return _("The build of %(agent)s on %(channel)s failed") % {"agent": agent, "channel": channel}
+        return gettext("The build of %(agent)s on %(channel)s failed") % {"agent": agent, "channel": channel}
     titles = {
-        "key.expiring": _("An API key expires within seven days"),
-        "webhook.disabled": _("A webhook endpoint was disabled"),
-        "chain.broken": _("An integrity check failed"),
+        "key.expiring": gettext("An API key expires within seven days"),
+        "webhook.disabled": gettext("A webhook endpoint was disabled"),
+        "chain.broken": gettext("An integrity check failed"),
     }
     return titles.get(event.type, event.type)
-
-
-def build_release_title(event: Event) -> str:
-    titles: dict[str, str] = {
-        "release.requested": _("%(person)s requested a review of release %(number)s"),
-        "release.review_requested": _("%(person)s requested your review of release %(number)s"),
-        "release.commented": _("%(person)s commented on release %(number)s"),
-        "release.changes_requested": _("%(person)s requested changes to release %(number)s"),
-        "release.approved": _("%(person)s approved release %(number)s"),
-        "release.rejected": _("%(person)s rejected release %(number)s"),
-        "release.withdrawn": _("%(person)s withdrew release %(number)s"),
-        "release.voided": _("Release %(number)s is out of date"),
-        "release.released": _("%(person)s released release %(number)s to %(label)s"),
-    }
-    person = str(event.actor) if event.actor else "Dramatis"
-    return titles[event.type] % {**event.data, "person": person}
 
 
 # --- links -----------------------------------------------------------------------------------------------
@@ -134,6 +137,8 @@ TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "review_requested": ("releases:detail", ("number",)),
     "release_updated": ("releases:detail", ("number",)),
     "release.commented": ("releases:detail", ("number",)),
+    "memory.commented": ("memories:detail", ("memory_id",)),
+    "version.commented": ("versions:detail", ("prompt_id", "number")),
     "memory_proposed": ("memories:board", ()),
     "file_waiting": ("inbox:list", ()),
     "build_failed": ("versions:list", ("agent",)),

@@ -25,6 +25,8 @@ NOTIFICATION_RULES: dict[str, NotificationRule] = {
     "release.requested": NotificationRule(NotificationKind.REVIEW_REQUESTED, Permission.APPROVE),
     "release.review_requested": NotificationRule(NotificationKind.REVIEW_REQUESTED),
     "release.commented": NotificationRule(NotificationKind.COMMENTED),
+    "memory.commented": NotificationRule(NotificationKind.COMMENTED),
+    "version.commented": NotificationRule(NotificationKind.COMMENTED),
     "release.changes_requested": RELEASE_UPDATE,
     "release.approved": RELEASE_UPDATE,
     "release.rejected": RELEASE_UPDATE,

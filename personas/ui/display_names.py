@@ -217,6 +217,7 @@ VERB_LABELS = {
     "requested again": _("requested again"),
     "review requested": _("requested a review"),
     "commented": _("commented"),
+    "comment deleted": _("deleted a comment"),
     "changes requested": _("requested changes"),
     "released": _("released"),
     "rolled back": _("rolled back"),

@@ -8,6 +8,9 @@ OPERATION_DESCRIPTIONS = {
     "getIdentityFile": "As Markdown, like the file that was imported.",
     "getSoulFile": "As Markdown, like the file that was imported.",
     "getUserProfileFile": "As Markdown, like the file that was imported.",
+    "createMemoryComment": "Participants are notified.",
+    "deleteMemoryComment": "Only for its author.",
+    "listMemoryComments": "Oldest first.",
     "approveMemory": "The memory becomes active, and prompts contain it.",
     "supersedeMemory": "The memory is no longer part of prompts. The newer one takes its place.",
     "removeResponsibility": "For bots, which know the title from the prompt. A bot key must be "
@@ -94,6 +97,9 @@ OPERATION_DESCRIPTIONS = {
     "getPromptVersionProvenance": "In another prompt, the same text can come from other records. "
     "Name the agent and channel; otherwise the first prompt is used.",
     "diffPromptVersions": "Contains text of both versions, so bot keys cannot use it.",
+    "listPromptVersionComments": "Oldest first. Comments can quote the text, so bot keys cannot use it.",
+    "createPromptVersionComment": "Participants are notified.",
+    "deletePromptVersionComment": "Only for its author.",
     "listPromptVersionSizes": "Records, files, layout text and tool definitions.",
     "verifyPromptVersion": "Computed for each request. Erased text is not an error: its digests are kept.",
     # --- ledger -------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def split_parameters(route: str) -> Iterator[tuple[str, str, str]]:
 
 def build_path_parameter(kind: str, name: str, resource: str) -> tuple[str, dict[str, Any]]:
     attribute = name if name in ATTRIBUTES else {"slug": "slug", "int": "number"}.get(kind, "name")
-    attribute = "id" if name in ("waiver", "run") else attribute
+    attribute = "id" if name in ("comment", "waiver", "run") else attribute
     noun = get_noun(resource)
     description = DESCRIPTIONS.get(name) or f"The {attribute} of the {noun}."
     parameter = {"name": name, "in": "path", "required": True, "description": description}

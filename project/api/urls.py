@@ -44,6 +44,7 @@ RESOURCE_MODULES = (
     "prompts.labels.api",
     "prompts.releases.api",
     "prompts.releases.comments_api",
+    "prompts.comments.api",
     "prompts.erasure.api",
     "prompts.preview.api",
     "prompts.preview.impact_api",

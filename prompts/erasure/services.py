@@ -21,6 +21,7 @@ from personas.models import Erasure, ErasureProgress, Record, Workspace
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
+from prompts.comments.services import erase_comments
 from prompts.erasure.call_data import erase_call_data_containing, is_search_small
 from prompts.erasure.label_builds import replace_versions
 from prompts.erasure.label_moves import list_labels_on_versions, move_labels_off_erased
@@ -48,6 +49,7 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     kind, key, workspace = record.kind, record.pk, record.workspace_id
     erasure = erase_record_text(record, reason=reason, by=by)
     versions = list(iterate_versions_with_record(workspace, kind, key))
+    erase_comments(record, {version.pk for version in versions}, texts)
     digests = set(iterate_record_digests(versions, kind, key)) | find_digests_containing(
         workspace, versions, texts
     )

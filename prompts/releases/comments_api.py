@@ -14,10 +14,10 @@ from personas.api.schema import (
     integer_schema,
     object_schema,
     page_schema,
-    prose_schema,
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
+from prompts.comments.api import COMMENT_INPUT_SCHEMA
 from prompts.models import ReleaseComment
 from prompts.releases.api import get_visible_release
 from prompts.releases.comments import comment_on_release
@@ -34,7 +34,6 @@ COMMENT_SCHEMA = object_schema(
     },
     title="ReleaseComment",
 )
-NEW_COMMENT_SCHEMA = object_schema({"text": prose_schema(4_000, least=1)}, title="ReleaseCommentInput")
 
 
 def index_comments(call: ApiRequest, number: int) -> ApiResponse:
@@ -78,9 +77,10 @@ urlpatterns: list[URLPattern] = [
             operation_id="createReleaseComment",
             permission=Permission.EDIT,
             touches=Touches.LABEL,
-            body=NEW_COMMENT_SCHEMA,
+            body=COMMENT_INPUT_SCHEMA,
             answer=COMMENT_SCHEMA,
             status=201,
+            is_addressable=False,
             is_retryable=True,
             tag="releases",
         ),

@@ -25,6 +25,7 @@ from prompts.review.services import ActionReview, DryRun, ReviewRequired, run_wi
 # These write no records that prompts are built from. If one moves production, it fails.
 EXEMPT_NAMESPACES = {
     "keys": "API keys",
+    "comments": "comments on memories and versions",
     "webhooks": "endpoints that get events",
     "members": "members and invitations",
     "impact": "shows what saving would change, saves nothing",

@@ -1,6 +1,8 @@
 """Data of the version page: annotated text, lockfile, cache boundaries and build report."""
 
 import json
+import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +20,7 @@ from prompts.assembly.segments import Origin, Segment
 from prompts.assembly.sizes import get_texts_by_section
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.hashed_rows import build_version_row
-from prompts.models import PromptVersion
+from prompts.models import Comment, PromptVersion
 from prompts.provenance.causes import describe_causes, list_cause_revisions
 from prompts.provenance.origins import (
     LAYOUT_LABEL,
@@ -44,6 +46,10 @@ class AnnotatedRow:
 
     row: TextRow
     origin_labels: Sequence[OriginLabel]
+    # The number of its first line that is not empty, from 1; 0 if members cannot comment on it.
+    line: int = 0
+    # Comments on its lines.
+    comment_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,11 @@ class VersionPage:
         return VisibleText("".join([segment.text for segment in self.segments]))
 
     @cached_property
+    def line_ends(self) -> list[int]:
+        """Offsets of the line breaks."""
+        return [match.start() for match in re.finditer("\n", self.visible_text.text)]
+
+    @cached_property
     def is_erased(self) -> bool:
         return any(segment.text == ERASED_TEXT for segment in self.segments)
 
@@ -185,6 +196,21 @@ class VersionPage:
         count = len({origin.id for origin in self.file_changes})
         return ngettext("%(count)s source changed", "%(count)s sources changed", count) % {"count": count}
 
+    def annotate_row(self, row: TextRow) -> AnnotatedRow:
+        text = self.visible_text.text[row.start : row.end]
+        start = row.start + len(text) - len(text.lstrip("\n"))
+        first, last = (bisect_left(self.line_ends, at) + 1 for at in (min(start, row.end - 1), row.end - 1))
+        count = (
+            sum(self.comment_counts[line] for line in range(first, last + 1)) if self.comment_counts else 0
+        )
+        return AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins], first, count)
+
+    @cached_property
+    def comment_counts(self) -> Counter[int]:
+        """The number of comments by line."""
+        rows = Comment.objects.in_workspace(self.workspace).filter(version=self.version)
+        return Counter(line for line in rows.values_list("line", flat=True) if line)
+
     @cached_property
     def sections(self) -> list[VersionSection]:
         ends = {boundary.offset: boundary.volatility for boundary in self.boundaries}
@@ -192,9 +218,7 @@ class VersionPage:
 
     def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
         characters, tokens = self.version.sizes.get(name, (0, 0))
-        annotated = [
-            AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
-        ]
+        annotated = [self.annotate_row(row) for row in rows]
         # A boundary one character earlier counts too: the line break before the first row is in the section.
         boundary_offset = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))

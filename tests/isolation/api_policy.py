@@ -83,6 +83,8 @@ NOT_FOR_BOTS = {
     "GET audit-list",
     "GET events-list",
     "GET releases-comments",
+    "GET memories-comments",
+    "GET versions-comments",
     "GET webhooks-list",
     "GET webhooks-one",
     "GET webhooks-deliveries",

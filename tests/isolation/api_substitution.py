@@ -113,8 +113,8 @@ PLAIN_NAMES = """
     documentation_main email emoji entry error expires_at extra extra_skill_folders fields file_names
     files folder for_all_agents formatting guidelines harness harnesses has_context_files has_skills
     hidden host in_use instructions is_background is_complete is_done is_known_version is_protected
-    is_required key kind label labels layout license limit limits list_sample location memories memory
-    message messages metadata mission mode name native_tools needs_review note notes now number
+    is_required key kind label labels layout license limit limits line list_sample location memories
+    memory message messages metadata mission mode name native_tools needs_review note notes now number
     omit_reference overlap_hours parameters path per_file plan_path previous_error prompts
     pulled_skills_folder q reason record refresh_minutes release_policy replace responsibilities role
     sample_data sandbox scope scopes section_limits sections session signature since slug snippet sources

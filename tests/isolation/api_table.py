@@ -107,6 +107,8 @@ KEY = {"id": row("keys")}
 MEMBER, INVITATION = {"id": row("members")}, {"id": row("invitations")}
 LIMITED = ("owner on channels", "owner of labels")
 AGENT = {"agent": row("agents")}
+# The owner wrote the seeded comments.
+NOT_THE_AUTHOR = {"admin": 403, "editor": 403}
 
 
 def responsibility_title(stage: Stage, home: str) -> Any:
@@ -135,6 +137,11 @@ PERSONAS: dict[str, Row] = {
     **file_rows("user-profiles", "---\nname: Fresh\n---\n\nFresh.\n"),
     "POST responsibilities-order": Row(AGENT, body=ordered_duties, changes=False),
     "POST agents-import": Row(body=constant({"name": "Fresh", "role": "You are Fresh."}), narrow=403),
+    "GET memories-comments": Row({"id": row("memories")}),
+    "POST memories-comments": Row({"id": row("memories")}, body=constant({"text": "Why?"})),
+    "DELETE memories-comment": Row(
+        {"id": row("memories"), "comment": row("comments")}, others=NOT_THE_AUTHOR
+    ),
     "POST memories-import": Row(body=constant(["Fresh."]), narrow=403),
     "POST memories-approve": Row({"id": row("memories", variant="proposed")}, narrow=403),
     "POST memories-reject": Row({"id": row("memories", variant="proposed")}, narrow=403),
@@ -299,6 +306,12 @@ PROMPTS: dict[str, Row] = {
     "GET versions-list": Row(PROMPT),
     "GET versions-number": Row(PROMPT, {"version": "1"}),
     "GET versions-sizes": Row(PROMPT, {"version": "1"}),
+    # Comments can quote the text, which keys of some labels do not read here.
+    "GET versions-comments": Row(PROMPT, {"version": "1"}, others={"owner of labels": 403}),
+    "POST versions-comments": Row(PROMPT, {"version": "1"}, constant({"line": 1, "text": "Why?"})),
+    "DELETE versions-comment": Row(
+        {**PROMPT, "comment": row("comments", variant="version")}, {"version": "1"}, others=NOT_THE_AUTHOR
+    ),
     "GET versions-one": Row(VERSION),
     "GET versions-places": Row(VERSION),
     "GET versions-provenance": Row(VERSION),

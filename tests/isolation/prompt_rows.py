@@ -67,6 +67,15 @@ PROMPTS: dict[str, Page] = {
     "verify:run": action(changes=False),
     "verify:key": Page(objects={"key": ("signing-keys", "pk")}),
     "verify:checkpoints": Page(),
+    "comments:memory": Page(
+        write=READ,
+        objects={"key": ("memories", "pk")},
+        body=lambda s, h: {"text": "Why?"},
+    ),
+    "comments:version": Page(
+        write=READ, objects=PROMPT, values={"number": "1"}, body=lambda s, h: {"line": "1", "text": "Why?"}
+    ),
+    "comments:delete": action(READ, is_personal=True, objects={"key": ("comments", "pk")}),
     "releases:list": Page(),
     "releases:new": Page(
         read=EDIT,

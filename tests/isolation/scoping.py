@@ -226,6 +226,7 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
     "file_verdict_known": {"verdict": "odd"},
     "release_status_known": {"status": "odd"},
     "an_override_has_a_reason": {"is_override": True, "reason": ""},
+    "comment_has_one_subject": {"memory": None, "version": None},
     "settings_of_one_level": {"agent": 1, "channel": 1},
 }
 

@@ -42,6 +42,7 @@ from prompts.models import (
     BuildCause,
     CallContent,
     Checkpoint,
+    Comment,
     DailyCallStorage,
     DigestReport,
     LabelRule,
@@ -265,6 +266,11 @@ class Seeder:
         release.number += 100 * (self.home == "elsewhere")
         release.save()
         self.keep("releases", "plain", release)
+        first = PromptVersion.unscoped.get(prompt=prompt, number=1)
+        on_line = self.create(Comment, version=first, line=1, author=self.owner)
+        self.keep("comments", "version", on_line)
+        on_memory = self.create(Comment, memory=self.row("memories", "plain"), author=self.owner)
+        self.keep("comments", "plain", on_memory)
         self.create(ReleaseComment, release=release, author=self.owner)
         self.create(ReleaseReviewer, release=release, user=self.owner)
 

@@ -17,6 +17,7 @@ from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from personas.webhooks.services import insert_endpoint, send_test_event
 from prompts.builds.services import rebuild_agents
+from prompts.comments.services import comment_on_line, comment_on_memory
 from prompts.erasure.services import erase_record
 from prompts.integrity.services import request_verification
 from prompts.labels.services import move_label
@@ -90,6 +91,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "tasks.number": task.number,
         "keys.id": key.pk,
         "members.id": join(workspace, make_user("Ida"), Role.VIEWER).pk,
+        "/api/v1/memories/{id}/comments/{comment}.comment": comment_on_memory(memory, text="Why?", by=by).pk,
         "DELETE /api/v1/members/{id}": join(workspace, make_user("Olaf"), Role.VIEWER).pk,
         "invitations.id": invite_member(workspace, "nora@example.com", Role.VIEWER, by=by).pk,
         "POST /api/v1/invitations/{id}:resend": invite_member(
@@ -259,10 +261,13 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     approve_release(approved, by=Actor.person(other))
     # Neither of the two, because both have requested or approved a release.
     reviewer = join(workspace, make_user("Una"), Role.ADMIN).user
+    comments_path = "/api/v1/agents/{agent}/channels/{channel}/versions/{version}/comments"
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
     timestamp = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
     return {
         "prompt-versions.digest": prompt.latest.digest,
+        f"{comments_path}/{{comment}}.comment": comment_on_line(first, 1, text="Why?", by=by).pk,
+        f"{comments_path} line": 1,
         "body.against": first.digest,
         "body.digest": prompt.latest.digest,
         "body.version": first.number,

@@ -1,0 +1,1 @@
+"""Comments on memories and on lines of versions."""
