@@ -24,6 +24,7 @@ from personas.tenancy.models import get_upsert_fields
 from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, PublishRows, publish_versions
 from prompts.inputs import CollectedInputs, InputCollector, LoadedRows
+from prompts.labels.change_recorder import forget_changes_on_error
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
 from prompts.versions.selectors import list_heavy_columns
 from prompts.versions.stored_inputs import PartEncoder
@@ -150,6 +151,7 @@ def rebuild_batch(
     return try_rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
 
 
+@forget_changes_on_error()
 @transaction.atomic
 def try_rebuild_batch(
     workspace: Workspace | int,

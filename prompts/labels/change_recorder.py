@@ -86,6 +86,21 @@ def get_change_recorder() -> ChangeRecorder | None:
 
 
 @contextmanager
+def forget_changes_on_error() -> Iterator[None]:
+    """Forget what the block recorded if it raises: the transaction of the block is rolled back."""
+    recorder = _recorder.get()
+    if recorder is None:
+        yield
+        return
+    changes, new_versions = dict(recorder.changes), list(recorder.new_versions)
+    try:
+        yield
+    except BaseException:
+        recorder.changes, recorder.new_versions = changes, new_versions
+        raise
+
+
+@contextmanager
 def record_changes(recorder: ChangeRecorder) -> Iterator[ChangeRecorder]:
     """Record the changes of the block."""
     token = _recorder.set(recorder)

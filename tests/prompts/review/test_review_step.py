@@ -9,6 +9,7 @@ from django.test import Client
 from personas.models import Agent, Memory, MemoryState, Soul, User, Workspace
 from personas.records.services import edit_record
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
+from prompts.builds.services import rebuild_agents
 from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.versions.selectors import get_version_text
@@ -81,6 +82,21 @@ def test_a_reviewed_agent_waits_for_approval(editor, workspace, soul, pilot):
     edit_record(pilot, {"release_policy": "reviewed"}, expected=pilot.revision, by=BY)
     page = editor.post(f"/w/{workspace.slug}/souls/{soul.slug}/edit/", soul_form(soul, "Be loud."))
     assert "Save (2 prompts wait for approval)" in page.content.decode()
+
+
+def test_a_save_whose_build_fails_is_kept_for_the_workers(editor, workspace, soul, pilot, monkeypatch):
+    def fail(*args: Any) -> None:
+        raise RuntimeError("The disk is full.")
+
+    monkeypatch.setattr("prompts.builds.publish.advance_production", fail)
+    path = f"/w/{workspace.slug}/souls/{soul.slug}/edit/"
+    assert confirm(editor, path, soul_form(soul, "Be loud.")).status_code == 302
+    soul.refresh_from_db()
+    assert soul.text == "Be loud."
+    assert "Be loud." not in get_production(pilot)
+    monkeypatch.undo()
+    rebuild_agents(workspace, [pilot.pk])
+    assert "Be loud." in get_production(pilot)
 
 
 def test_an_action_that_changes_no_prompt_is_done_at_once(editor, workspace, pilot):
