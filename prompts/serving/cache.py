@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 
 import prompts.assembly.layouts  # noqa: F401
@@ -31,7 +32,9 @@ from prompts.versions.segments import list_content_digests, unpack_segments
 if TYPE_CHECKING:
     from prompts.serving.resolve import Resolution
 
-MAX_RESOLUTIONS, MAX_VERSIONS = 20_000, 500
+MAX_RESOLUTIONS = 20_000
+# The limit of the versions is in bytes, because texts can be long.
+MAX_VERSION_BYTES = 64_000_000
 
 
 # Client name, agent, channel, label and action.
@@ -43,7 +46,7 @@ def _new_resolution_cache() -> "SharedLRUCache[ResolutionKey, Resolution]":
 
 
 def _new_version_cache() -> "SharedLRUCache[int, CachedVersion]":
-    return SharedLRUCache(MAX_VERSIONS)
+    return SharedLRUCache(MAX_VERSION_BYTES, get_version_size)
 
 
 @dataclass
@@ -56,9 +59,6 @@ class ServingCache:
     resolving: "SingleFlight[ResolutionKey, Resolution]" = field(default_factory=SingleFlight)
     # By version id and erasure counter.
     loading: "SingleFlight[tuple[int, int], CachedVersion]" = field(default_factory=SingleFlight)
-
-
-PROCESS_CACHE = ServingCache()
 
 
 VERSION_COLUMNS = (
@@ -127,6 +127,19 @@ class CachedVersion:
         return rendered
 
 
+def get_version_size(version: CachedVersion) -> int:
+    """Return about how much memory a cached version needs, in bytes.
+
+    Beside its text, an entry has the last rendering, which is the text and its JSON, and perhaps the inputs.
+    These are added later, so they are estimated here.
+    """
+    texts = [version.tools, version.json_start, *(part.span.text for part in version.parts)]
+    return 4 * sum(map(getsizeof, texts)) + 2_000
+
+
+PROCESS_CACHE = ServingCache()
+
+
 def get_erasure_number(workspace_id: int) -> int:
     """Return the erasure counter of the workspace. It is missing, which means 0, until the first erasure."""
     return ErasureCounter.objects.in_workspace(workspace_id).values_list("number", flat=True).first() or 0
@@ -146,7 +159,8 @@ def get_cached_version(
         def load() -> CachedVersion:
             with workspace_scope(workspace_id):
                 loaded = load_cached_version(workspace_id, version_id, erasures)
-            cache.versions.store(version_id, loaded)
+            if get_version_size(loaded) <= cache.versions.maxsize:
+                cache.versions.store(version_id, loaded)
             return loaded
 
         version, _ = cache.loading.load((version_id, erasures), load)
