@@ -154,6 +154,13 @@ WHERE_IS = [
         "prompts/quick_start/services.py",
         "create_agent_with_soul",
     ),
+    (
+        "How does a new key reach the page that shows it once?",
+        "secret_cookie",
+        "prompts/quick_start/secret_cookie.py",
+        "take_secret",
+    ),
+    ("Where are sizes in bytes formatted?", "sizes", "core/text/sizes.py", "format_size"),
     ("Where is a preview built?", "preview", "prompts/preview/services.py", "build_preview"),
     ("Where is the impact of an edit computed?", "impact", "prompts/preview/impact.py", "compute_impact"),
     (

@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
-from django.urls import URLPattern, path
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
@@ -24,6 +24,7 @@ from personas.tenancy.middleware import (
 from prompts.models import AgentPrompt, LedgerEntry
 from prompts.page_lookup import get_agent_or_404
 from prompts.quick_start.forms import QuickStartForm
+from prompts.quick_start.secret_cookie import delete_secret_cookie, set_secret_cookie, take_secret
 from prompts.quick_start.services import create_agent_key, create_agent_with_soul
 from prompts.review.services import preview_action
 
@@ -43,7 +44,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
             secret = ""
             if can_create_key(request) and is_recently_authenticated(request):
                 _key, secret = create_agent_key(agent, by=request.actor)
-            return render_connect_page(request, agent, form.get_channel(), secret)
+            return redirect_to_connect_page(request, agent, form.get_channel(), secret)
     status = 422 if form.errors else 200
     return render(request, "prompts/quick_start/new.html", {"form": form}, status=status)
 
@@ -78,9 +79,29 @@ def preview_quick_start(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/quick_start/_preview.html", context)
 
 
+@sensitive_variables("secret", "context", "example")
 def connect(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse:
-    """Show how a bot fetches the prompt, and whether it did."""
-    return render_connect_page(request, *get_target_or_404(request, agent, channel))
+    """Show how a bot fetches the prompt, and whether it did.
+
+    If a key was just created, this is the only page that contains its secret. A reload does not.
+    """
+    record, target = get_target_or_404(request, agent, channel)
+    secret = take_secret(request)
+    url = f"{settings.PUBLIC_URL}/api/v1/agents/{record.slug}/channels/{target.slug}/prompt"
+    example = build_usage_example(url, secret)
+    context: dict[str, Any] = {
+        "agent": record,
+        "channel": target,
+        "secret": secret,
+        "commands": f"{example.export}\n{example.curl}" if secret else example.curl,
+        "variable": KEY_ENV_VARIABLE,
+        "can_create_key": can_create_key(request),
+        "first": find_first_fetch(record, target),
+    }
+    response = render(request, "prompts/quick_start/connect.html", context)
+    delete_secret_cookie(request, response)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 @require_permission(Permission.MANAGE_KEYS)
@@ -88,10 +109,10 @@ def connect(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse
 @require_POST
 @sensitive_variables("secret")
 def create_key_view(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse:
-    """Create a key for the agent and show it once."""
+    """Create a key for the agent. The next page shows it once."""
     record, target = get_target_or_404(request, agent, channel)
     _key, secret = create_agent_key(record, by=request.actor)
-    return render_connect_page(request, record, target, secret)
+    return redirect_to_connect_page(request, record, target, secret)
 
 
 def live_status(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse:
@@ -124,23 +145,14 @@ def can_create_key(request: WorkspaceRequest) -> bool:
 
 
 @sensitive_variables("secret")
-def render_connect_page(
-    request: WorkspaceRequest, agent: Agent, channel: Channel, secret: str = ""
+def redirect_to_connect_page(
+    request: WorkspaceRequest, agent: Agent, channel: Channel, secret: str
 ) -> HttpResponse:
-    """Render the commands for a bot. With `secret`, this is the only page that contains it."""
-    url = f"{settings.PUBLIC_URL}/api/v1/agents/{agent.slug}/channels/{channel.slug}/prompt"
-    example = build_usage_example(url, secret)
-    context: dict[str, Any] = {
-        "agent": agent,
-        "channel": channel,
-        "secret": secret,
-        "commands": f"{example.export}\n{example.curl}" if secret else example.curl,
-        "variable": KEY_ENV_VARIABLE,
-        "can_create_key": can_create_key(request),
-        "first": find_first_fetch(agent, channel),
-    }
-    response = render(request, "prompts/quick_start/connect.html", context)
-    response["Cache-Control"] = "no-store"
+    """Redirect after the form, so that reloading the page does not send it again."""
+    url = reverse("quick-start:connect", args=[request.workspace.slug, agent.slug, channel.slug])
+    response = redirect(url)
+    if secret:
+        set_secret_cookie(request, response, secret, url)
     return response
 
 

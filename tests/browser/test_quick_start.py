@@ -93,6 +93,14 @@ def walk_to_the_first_request(visit: Visit, check: Callable[[Page], None] = chec
 
 def test_an_empty_workspace_gets_its_first_request_within_eight_clicks(empty: Visit):
     walk_to_the_first_request(empty)
+    # A reload sends no form again: it shows the same page without the key.
+    page = empty.page
+    assert page.url.endswith("/quick-start/front-desk/slack/")
+    reloaded = page.reload()
+    assert reloaded is not None
+    assert reloaded.request.method == "GET"
+    expect(page.locator("#first-request.dr-alert-success")).to_be_visible()
+    expect(page.get_by_role("button", name="Create API key")).to_be_visible()
 
 
 @pytest.mark.planted

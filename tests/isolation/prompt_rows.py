@@ -160,11 +160,11 @@ def quick_start_body(stage: Stage, home: str) -> Body:
 # The quick start. Its pages about an agent need a channel of the same workspace.
 TARGET = AGENT | {"channel": ("channels", "slug")}
 QUICK_START: dict[str, Page] = {
-    "quick-start:new": Page(read=EDIT, write=EDIT, body=quick_start_body, status=200),
+    "quick-start:new": Page(read=EDIT, write=EDIT, body=quick_start_body),
     "quick-start:preview": action(body=quick_start_body, status=200, changes=False),
     "quick-start:connect": Page(objects=TARGET),
     "quick-start:live": Page(objects=TARGET),
-    "quick-start:key": action(write=KEYS, objects=TARGET, status=200),
+    "quick-start:key": action(write=KEYS, objects=TARGET),
 }
 
 # Without a part in the URL the agent's soul is open.

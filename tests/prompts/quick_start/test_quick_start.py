@@ -3,12 +3,14 @@
 import re
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from personas.channels.models import BUILT_IN_CHANNELS
 from personas.models import Agent, ApiKey, Channel, Soul
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel
-from tests.factories import PASSWORD, make_agent, make_channel
+from prompts.quick_start import secret_cookie
+from tests.factories import PASSWORD, make_agent, make_channel, signed_in
 from tests.module_fixtures import commits_heard
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +24,9 @@ def channel(workspace) -> Channel:
 
 
 def start(client, **values: str):
-    return client.post(URL, {"name": "Front Desk", "soul": "Be brief.", "channel": "web"} | values)
+    return client.post(
+        URL, {"name": "Front Desk", "soul": "Be brief.", "channel": "web"} | values, follow=True
+    )
 
 
 def get_secret(page) -> str:
@@ -88,9 +92,60 @@ def test_without_a_recent_sign_in_the_key_needs_the_password_first(alice, worksp
     assert not ApiKey.objects.in_workspace(workspace).exists()
 
 
+def test_a_reload_sends_nothing_again_and_does_not_show_the_key(as_alice, workspace, channel):
+    page = start(as_alice)
+    assert page.redirect_chain == [(f"{URL}front-desk/web/", 302)]
+    again = as_alice.get(page.request["PATH_INFO"])
+    assert get_secret(page) not in again.content.decode()
+    assert "Create API key" in again.content.decode()
+    assert ApiKey.objects.in_workspace(workspace).count() == 1
+    assert Agent.objects.in_workspace(workspace).count() == 1
+
+
+def test_the_key_is_neither_in_the_url_nor_in_the_session(as_alice, workspace, channel):
+    answer = as_alice.post(URL, {"name": "Front Desk", "soul": "", "channel": "web"})
+    cookie = answer.cookies[secret_cookie.get_cookie_name()]
+    assert (cookie["httponly"], cookie["samesite"], cookie["max-age"]) == (True, "Strict", 60)
+    stored = f"{list(as_alice.session.items())} {list(Session.objects.values_list('session_data'))}"
+    page = as_alice.get(answer["Location"])
+    secret = get_secret(page)
+    for text in (answer["Location"], cookie.value, stored):
+        assert secret not in text
+    # The page takes the key and the cookie away.
+    assert page.cookies[secret_cookie.get_cookie_name()].value == ""
+    assert "new_key" not in as_alice.session
+
+
+def test_over_tls_the_cookie_is_bound_to_the_host(as_alice, channel, settings):
+    settings.SESSION_COOKIE_SECURE = True
+    answer = as_alice.post(URL, {"name": "Front Desk", "soul": "", "channel": "web"})
+    cookie = answer.cookies["__Host-dramatis-new-key"]
+    assert (cookie["secure"], cookie["path"]) == (True, "/")
+
+
+@pytest.mark.parametrize("case", ["another page", "another session", "too late", "changed"])
+def test_the_key_is_shown_by_its_own_page_only(as_alice, alice, channel, case, monkeypatch):
+    make_agent(channel.workspace, "other", channels=[channel])
+    answer = as_alice.post(URL, {"name": "Front Desk", "soul": "", "channel": "web"})
+    client, url, name = as_alice, answer["Location"], secret_cookie.get_cookie_name()
+    if case == "another page":
+        url = f"{URL}other/web/"
+    elif case == "another session":
+        client = signed_in(alice)
+        client.cookies[name] = answer.cookies[name].value
+    elif case == "too late":
+        monkeypatch.setattr(secret_cookie, "MAX_AGE_SECONDS", -1)
+    else:
+        client.cookies[name] = "x"
+    page = client.get(url)
+    assert page.status_code == 200
+    assert 'id="secret"' not in page.content.decode()
+
+
 def test_a_second_key_has_another_name(as_alice, workspace, channel):
     start(as_alice)
-    assert as_alice.post(f"{URL}front-desk/web/key/").status_code == 200
+    page = as_alice.post(f"{URL}front-desk/web/key/", follow=True)
+    assert get_secret(page) in page.content.decode()
     names = ApiKey.objects.in_workspace(workspace).order_by("pk").values_list("name", flat=True)
     assert list(names) == ["Front Desk", "Front Desk 2"]
 
