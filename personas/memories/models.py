@@ -94,6 +94,10 @@ class Memory(Record):
             years = {"first": ALLOWED_YEARS.start, "last": ALLOWED_YEARS.stop - 1}
             raise ValidationError(dict.fromkeys(out_of_range, message % years))
 
+    def can_change_prompts(self, before: dict[str, Any] | None, after: dict[str, Any]) -> bool:
+        """Only active memories are in prompts: proposing or rejecting one changes none."""
+        return MemoryState.ACTIVE in ((before or {}).get("state"), after["state"])
+
     def agent_ids(self) -> list[int]:
         return super().agent_ids() if self.agent_id is None else [self.agent_id]
 

@@ -69,6 +69,10 @@ class Record(WorkspaceOwned):
     def save_children(self, values: dict[str, Any]) -> None:
         """Hook: save the child rows of this record, such as the steps of a task. Most kinds have none."""
 
+    def can_change_prompts(self, before: dict[str, Any] | None, after: dict[str, Any]) -> bool:
+        """Whether an edit between these snapshots can change prompts. `before` is None for a new record."""
+        return True
+
     # The fields that determine which agents use the record; None if other rows may.
     usage_fields: ClassVar[frozenset[str] | None] = None
 

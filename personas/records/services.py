@@ -248,7 +248,8 @@ def _save_record(
         affected_ids = read_agent_ids(agent_queries, results)
     if before is None or not is_usage_unchanged(record, before, after):
         affected_ids = [*affected_ids, *record.agent_ids()]
-    _send_agent_changed(record, affected_ids, revision, by=by)
+    if record.can_change_prompts(before, after):
+        _send_agent_changed(record, affected_ids, revision, by=by)
     return record
 
 

@@ -97,9 +97,11 @@ def record_label_moves(moves: Sequence[PlannedMove], current: dict[tuple[int, st
         return
     for move in moves:
         label = current.get((move.prompt.pk, move.label))
+        if label and move.version and label.version_id == move.version.pk:
+            continue
         if move.label == PRODUCTION:
             recorder.record_move(move.prompt, label.version if label else None, move.version)
-        elif label and move.version and label.version_id != move.version.pk:
+        elif label and move.version:
             recorder.record_custom_move(move.prompt, move.label, label.version, move.version)
 
 

@@ -176,6 +176,15 @@ def test_resuming_automatic_releases_is_reviewed(editor, workspace, pilot):
     assert "Be brave." in get_production(pilot)
 
 
+def test_resuming_is_done_at_once_if_production_stays_where_it_is(editor, workspace, pilot):
+    AgentPrompt.unscoped.filter(agent=pilot).update(is_held=True)
+    prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
+    answer = editor.post(f"/w/{workspace.slug}/prompts/{prompt.pk}/follow/")
+    assert answer.status_code == 302
+    prompt.refresh_from_db()
+    assert not prompt.is_held
+
+
 def test_prompt_settings_are_reviewed(editor, workspace, pilot):
     path = f"/w/{workspace.slug}/prompt-settings/agents/{pilot.slug}/"
     form = editor.get(path).context["form"]
