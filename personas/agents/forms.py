@@ -1,8 +1,10 @@
 """Forms of agents, identities and souls."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -30,6 +32,13 @@ STATED_CHOICES = [
     ("", _("No: the agent is assumed to have file access")),
     ("yes", _("Yes: only the ones listed here")),
 ]
+
+# The family of pages that creates the record of a field, and the text of the link.
+CREATE_LINKS = {
+    "identity": ("identities", _("New identity")),
+    "soul": ("souls", _("New soul")),
+    "user_profile": ("user-profiles", _("New user profile")),
+}
 
 
 class IdentityForm(RecordForm):
@@ -177,6 +186,7 @@ class AgentForm(RecordForm):
             ("user_profile", list_user_profiles),
         ):
             self.set_choices(name, rows(self.workspace), getattr(self.record, name, None))
+            self.set_create_link(name)
         others = list_agents(self.workspace).prefetch_related(None)
         if self.record is not None:
             others = others.exclude(pk=self.record.pk)
@@ -187,6 +197,13 @@ class AgentForm(RecordForm):
             ("channels", list_channels),
         ):
             self.set_choices(name, selector(self.workspace), self.initial.get(name))
+
+    def set_create_link(self, name: str) -> None:
+        """Link to the form of a new identity, soul or user profile. After it, this form has it selected."""
+        field, (family, label) = cast("RecordChoiceField", self.fields[name]), CREATE_LINKS[name]
+        url = reverse(f"{family}:new", args=[self.workspace.slug])
+        field.create_url = f"{url}?{urlencode({'agent': self.record.slug})}" if self.record else url
+        field.create_label = label
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

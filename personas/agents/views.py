@@ -125,6 +125,9 @@ class AgentPages(AgentListPages):
         rows = super().filter_rows(rows, chosen)
         return rows.filter(layout=chosen["layout"]) if chosen.get("layout") else rows
 
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        return super().get_initial(request) | self.get_edit_initial(request)
+
     def get_edit_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         """Preselect the identity, soul or user profile from whose page the member comes."""
         initial = {}

@@ -5,14 +5,15 @@ from typing import Any, ClassVar, TypeVar
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from personas.errors import InvalidInput
 from personas.models import Named
 from personas.persona_files.forms import PersonaFileImportForm
 from personas.persona_files.services import parse_persona_file, render_persona_file
-from personas.records.views import RecordPages
+from personas.records.views import RecordPages, get_query_param
 from personas.roles import Permission
 from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
@@ -30,6 +31,15 @@ class PersonaFilePages(RecordPages[N]):
         """Offer the agents that could use the record."""
         agents = list_agents(request.workspace).filter(archived_at=None)
         return {"assignable_agents": agents[:MAX_ASSIGNABLE_AGENTS]}
+
+    def get_created_url(self, request: WorkspaceRequest, record: N) -> str:
+        """Return the form of the agent from which the record was created, with the record selected."""
+        slug = get_query_param(request, "agent")[:100]
+        agent = list_agents(request.workspace).filter(slug=slug, archived_at=None).first() if slug else None
+        if agent is None:
+            return super().get_created_url(request, record)
+        form_url = reverse("agents:edit", args=[request.workspace.slug, agent.slug])
+        return f"{form_url}?{urlencode({self.usage_param: record.slug})}"
 
     def more_urls(self) -> list[URLPattern]:
         return [

@@ -114,7 +114,13 @@ def _raise_not_editable(form: RecordForm, name: str) -> forms.Field:
 
 
 class RecordChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """Choice of one record of the workspace."""
+    """Choice of one record of the workspace.
+
+    With `create_url`, the field has a link to the form that creates another one.
+    """
+
+    create_url = ""
+    create_label: StrOrPromise = ""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(queryset=None, **kwargs)

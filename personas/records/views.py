@@ -120,7 +120,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
                     _("%(kind)s “%(record)s” created.")
                     % {"kind": str(self.one).capitalize(), "record": record},
                 )
-                return redirect(self.get_record_url(record))
+                return redirect(self.get_created_url(request, record))
         return self.render_page(request, "form", {"form": form}, status=422 if form.errors else 200)
 
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
@@ -217,6 +217,10 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
 
     def get_record_url(self, record: R, page: str = "detail") -> str:
         return reverse(f"{self.name}:{page}", args=self.get_url_args(record))
+
+    def get_created_url(self, request: WorkspaceRequest, record: R) -> str:
+        """Return the page that follows the creation of a record: its own."""
+        return self.get_record_url(record)
 
     def get_url_args(self, record: R) -> list[Any]:
         """Return the arguments for `reverse` that identify a record: workspace slug and record key."""

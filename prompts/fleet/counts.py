@@ -109,7 +109,7 @@ def build_setup_annotations(workspace: int) -> dict[str, Any]:
     invited = Invitation.objects.in_workspace(workspace).filter(withdrawn_at=None)
     return {
         "has_channel": Exists(AgentChannel.objects.in_workspace(workspace).filter(agent__archived_at=None)),
-        "has_soul": Exists(Agent.objects.in_workspace(workspace).exclude(soul=None)),
+        "has_soul": Exists(Agent.objects.in_workspace(workspace).filter(archived_at=None).exclude(soul=None)),
         "has_key": Exists(ApiKey.objects.in_workspace(workspace)),
         "has_fetch": Exists(LedgerEntry.objects.in_workspace(workspace)),
         "has_company": Q(Exists(members.filter(size__gt=1))) | Q(Exists(invited)),
