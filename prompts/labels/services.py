@@ -299,6 +299,15 @@ def check_label_protection(workspace: Workspace | int, labels: Iterable[str], *,
         )
 
 
+def can_move_labels(workspace: Workspace | int, labels: Iterable[str], *, by: Actor) -> bool:
+    """Whether the protection of these labels allows the actor to move them."""
+    try:
+        check_label_protection(workspace, labels, by=by)
+    except NotAllowed:
+        return False
+    return True
+
+
 @CompiledQuery
 def query_protections(workspace: Workspace | int, labels: Sequence[str]) -> QuerySet[LabelRule]:
     return LabelRule.objects.in_workspace(workspace).filter(name__in=labels, is_protected=True)

@@ -1,13 +1,13 @@
 """Group the prompts of a release by their changes, so that a page shows equal changes only once."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from personas.models import Workspace
 from prompts.builds.tokens import count_tokens_cached
 from prompts.models import PromptVersion, ReleaseItem
-from prompts.versions.diff import DiffBudget, VersionDiff, compare_segments
+from prompts.versions.diff import CachePrefix, DiffBudget, VersionDiff, compare_segments
 from prompts.versions.segments import list_content_digests, list_hashed_values, unpack_segments
 from prompts.versions.selectors import get_contents, parse_definition_pair
 
@@ -17,6 +17,8 @@ MAX_COMPARED = 1_000
 # Number of groups shown with a diff. The other groups only list prompts, which link to their diff pages.
 MAX_DIFFS = 20
 ChangeKey = tuple[Any, ...]
+# Fields of CachePrefix by the id of a prompt, as a release stores them.
+StoredPrefixes = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass
@@ -50,14 +52,37 @@ class ReleaseChanges:
         return sum(item.version.tokens - (item.before.tokens if item.before else 0) for item in items)
 
 
-def group_release_changes(workspace: Workspace | int, items: Sequence[ReleaseItem]) -> ReleaseChanges:
-    """Group the items of a release by their change."""
+def group_release_changes(
+    workspace: Workspace | int, items: Sequence[ReleaseItem], prefixes: StoredPrefixes | None = None
+) -> ReleaseChanges:
+    """Group the items of a release by their change.
+
+    `prefixes` are those that the release stored when it was requested: see `measure_prefixes`.
+    """
     compared, groups = items[:MAX_COMPARED], dict[ChangeKey, ReleaseChangeGroup]()
     for start in range(0, len(compared), CHUNK_SIZE):
         add_to_groups(workspace, compared[start : start + CHUNK_SIZE], groups)
     ordered = sorted(groups.values(), key=lambda group: -len(group.items))
     compare_groups(workspace, [group for group in ordered if not group.is_first][:MAX_DIFFS])
+    for group in ordered:
+        use_stored_prefix(group, prefixes or {})
     return ReleaseChanges(ordered, items[MAX_COMPARED:])
+
+
+def measure_prefixes(workspace: Workspace | int, items: Sequence[ReleaseItem]) -> dict[str, dict[str, Any]]:
+    """Return the cache prefix of each change, by the id of its first prompt.
+
+    A release stores them, because they cannot be computed any more after text of a version was erased.
+    """
+    groups = group_release_changes(workspace, items).groups
+    return {str(group.items[0].prompt_id): asdict(group.diff.prefix) for group in groups if group.diff}
+
+
+def use_stored_prefix(group: ReleaseChangeGroup, prefixes: StoredPrefixes) -> None:
+    """Replace the prefix of a group by the stored one of any of its prompts, if there is one."""
+    stored = next((prefixes[key] for item in group.items if (key := str(item.prompt_id)) in prefixes), None)
+    if stored is not None and group.diff is not None:
+        group.diff = replace(group.diff, prefix=CachePrefix(**stored))
 
 
 def add_to_groups(
@@ -115,17 +140,26 @@ def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGro
     rows = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in={key for _, before, after in pairs for key in (before, after)}
     )
-    stored = {key: (segments, tools) for key, segments, tools in rows.values_list("pk", "segments", "tools")}
+    columns = rows.values_list("pk", "segments", "tools", "sizes")
+    stored = {key: (segments, tools, sizes) for key, segments, tools, sizes in columns}
     contents = get_contents(
-        workspace, {digest for one in stored.values() for digest in list_content_digests(*one)}
+        workspace,
+        {
+            digest
+            for segments, tools, _ in stored.values()
+            for digest in list_content_digests(segments, tools)
+        },
     )
     budget = DiffBudget()
     for group, before, after in pairs:
-        (old, old_tools), (new, new_tools) = [stored[key] for key in (before, after) if key is not None]
+        (old, old_tools, old_sizes), (new, new_tools, new_sizes) = [
+            stored[key] for key in (before, after) if key is not None
+        ]
         group.diff = compare_segments(
             unpack_segments(old, contents),
             unpack_segments(new, contents),
             count_tokens_cached,
             budget,
             parse_definition_pair(contents, old_tools, new_tools),
+            sizes=(old_sizes, new_sizes),
         )

@@ -35,7 +35,8 @@ from prompts.models import (
     ReleaseStatus,
 )
 from prompts.releases.authors import list_authored_items
-from prompts.releases.selectors import hash_release_items
+from prompts.releases.changes import measure_prefixes
+from prompts.releases.selectors import hash_release_items, list_release_items
 
 # Types of events by the action in the audit log.
 RELEASE_EVENTS = {
@@ -101,6 +102,8 @@ def request_again(release: Release, *, by: Actor) -> Release:
         release.decided_at, release.decided_by, release.decided_label = None, None, ""
         release.requested_by, release.requested_label = by.user, by.label
         release.save()
+    if replaced:
+        save_prefixes(release)
     log_release_event(release, "requested again", by=by, audit={"replaced": replaced})
     reviewers = ReleaseReviewer.objects.in_workspace(release.workspace_id).filter(release=release)
     members = Membership.objects.in_workspace(release.workspace_id).filter(user__in=reviewers.values("user"))
@@ -126,6 +129,12 @@ def replace_outdated_items(release: Release) -> list[str]:
         item.version, item.digest, item.before = latest, latest.digest, current.get(prompt.pk)
         item.save()
     return replaced
+
+
+def save_prefixes(release: Release) -> None:
+    """Store what the review shows about prompt caches, so that an erasure does not change it."""
+    release.cache_prefixes = measure_prefixes(release.workspace_id, list_release_items(release))
+    release.save(update_fields=["cache_prefixes"])
 
 
 def add_reviewers(release: Release, reviewers: Sequence[Membership], *, by: Actor) -> None:
@@ -182,7 +191,9 @@ def open_release(
         requested_label=by.label,
     )
     with convert_save_errors():
-        release.full_clean(exclude=["requested_by", "decided_by", "decided_at", "released_at"])
+        release.full_clean(
+            exclude=["requested_by", "decided_by", "decided_at", "released_at", "cache_prefixes"]
+        )
         release.save()
     for row in changed:
         if row.latest:
@@ -194,6 +205,7 @@ def open_release(
                 digest=row.latest.digest,
                 before=current.get(row.pk),
             ).save()
+    save_prefixes(release)
     log_release_event(release, "requested", by=by)
     return release
 

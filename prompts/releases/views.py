@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.errors import DomainError, InvalidInput
 from personas.records.views import MAX_MESSAGE_LENGTH, get_query_param
-from personas.roles import Permission
+from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
+from prompts.labels.services import can_move_labels
 from prompts.models import AgentPrompt, Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
 from prompts.releases import action_views
@@ -176,16 +177,18 @@ def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
         "override_form": ReasonForm(auto_id="override_%s"),
         "changes_form": CommentForm(auto_id="changes_%s"),
         "comment_form": CommentForm(auto_id="comment_%s"),
-        **get_review_context(request, items),
+        **get_review_context(request, release, items),
     }
     return render(
         request, "prompts/releases/detail.html", context | get_live_context(request, release, items)
     )
 
 
-def get_review_context(request: WorkspaceRequest, items: Sequence[ReleaseItem]) -> dict[str, Any]:
+def get_review_context(
+    request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]
+) -> dict[str, Any]:
     """Return what the comparison of the versions shows."""
-    changes = group_release_changes(request.workspace, items)
+    changes = group_release_changes(request.workspace, items, release.cache_prefixes)
     return {
         "review": build_release_review(request.workspace, changes),
         "changes": changes,
@@ -204,7 +207,7 @@ def live_release(request: WorkspaceRequest, number: int) -> HttpResponse:
     items = list_release_items(release)
     context = {"is_live": True, "reviewed": list_reviewed_agents(items), "items": items}
     if request.GET.get("items", "") not in ("", hash_release_items(items)):
-        context |= get_review_context(request, items)
+        context |= get_review_context(request, release, items)
     return render(request, "prompts/releases/_live.html", context | get_live_context(request, release, items))
 
 
@@ -270,13 +273,24 @@ def get_release_context(
     is_open = release.status in OPEN_STATUSES
     is_approved = release.status == ReleaseStatus.APPROVED
     is_asking = release.status == ReleaseStatus.REQUESTED and bool(list_reviewed_agents(items))
+    may_go = is_open and (is_approved or not list_reviewed_agents(items))
+    outdated = list_outdated_items(items) if is_open else []
+    is_movable = is_open or release.status == ReleaseStatus.VOIDED
+    can_move = is_movable and can_move_labels(request.workspace, [release.label], by=request.actor)
     return {
         "approvers": list_approvers(request.workspace, release.requested_by) if is_asking else [],
         "is_open": is_open,
         "is_own": release.requested_by_id == request.user.pk
         or (is_asking and bool(list_authored_items(release, items, request.user))),
-        "may_go": is_open and (is_approved or not list_reviewed_agents(items)),
-        "outdated": list_outdated_items(items) if is_open else [],
+        "may_go": may_go,
+        "outdated": outdated,
+        # Only owners move a protected label.
+        "can_move_label": can_move,
+        "can_override": has_permission(request.membership.role, Permission.OVERRIDE)
+        and is_open
+        and can_move
+        and not may_go
+        and not outdated,
         # Without approval, the release itself is the decision, so `decided_at` is not before `released_at`.
         "was_approved": is_approved or is_before(release.decided_at, release.released_at),
     }

@@ -18,6 +18,8 @@ TokenCounter = Callable[[str], int]
 SectionState = Literal["same", "changed", "added", "removed"]
 # The tool definitions of the older and the newer version.
 DefinitionPair = tuple[Sequence[DefinitionJson], Sequence[DefinitionJson]]
+# Characters and tokens of each section, of the older and the newer version.
+SizePair = tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]
 K = TypeVar("K", bound=Hashable)
 # Limits for both texts together, over all sections. Comparing this much takes well under a second.
 MAX_CHARACTERS, MAX_LINES = 300_000, 20_000
@@ -103,11 +105,16 @@ def compare_segments(
     count: TokenCounter,
     budget: "DiffBudget | None" = None,
     tools: DefinitionPair = ((), ()),
+    *,
+    sizes: SizePair | None = None,
 ) -> VersionDiff:
-    """Compare the segments and tool definitions of two versions; several comparisons may share one budget."""
+    """Compare the segments and tool definitions of two versions; several comparisons may share one budget.
+
+    `sizes` are the stored ones of the versions. They stay the same after text of a version was erased.
+    """
     budget = budget or DiffBudget()
     # The same numbers as on the page of a version: with the line breaks before a section.
-    old, new = measure_sections(before, count), measure_sections(after, count)
+    old, new = sizes or (measure_sections(before, count), measure_sections(after, count))
     sections = diff_sections(join_section_texts(before), join_section_texts(after), lambda _: 0, budget)
     return VersionDiff(
         [

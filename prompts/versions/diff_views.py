@@ -40,7 +40,9 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, before), get_version_or_404(row, after)
     segments = get_segment_pair(old, new)
-    diff = compare_segments(*segments, count_tokens_cached, tools=get_definition_pair(old, new))
+    diff = compare_segments(
+        *segments, count_tokens_cached, tools=get_definition_pair(old, new), sizes=(old.sizes, new.sizes)
+    )
     labels = list(get_prompt_labels(row))
     labels_by_version = group_labels_by_version(row, labels)
     is_whole = request.GET.get("show") == SHOW_ALL
@@ -113,7 +115,10 @@ def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpRes
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, number - 1), get_version_or_404(row, number)
     diff = compare_segments(
-        *get_segment_pair(old, new), count_tokens_cached, tools=get_definition_pair(old, new)
+        *get_segment_pair(old, new),
+        count_tokens_cached,
+        tools=get_definition_pair(old, new),
+        sizes=(old.sizes, new.sizes),
     )
     changed = diff.all_changed
     context = {

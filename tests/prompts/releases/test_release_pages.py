@@ -279,7 +279,11 @@ def test_other_changes_are_shown_apart(as_alice, as_bob, channels, soul):
 def test_first_releases_are_listed_without_a_diff(as_alice, requested):
     [group] = as_alice.get("/w/harbour/releases/1/").context["changes"].groups
     assert (group.is_first, group.diff, len(group.items)) == (True, None, 2)
-    assert "New in production" in page(as_alice, "releases/1/")
+    text = page(as_alice, "releases/1/")
+    assert "New in production" in text
+    # The reviewer reads the text here, without opening each prompt.
+    assert text.count("full text") == 2
+    assert "Be brave." in text
 
 
 def row(section, text):

@@ -7,9 +7,13 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from personas.actors import Actor
+from personas.models import Memory
 from personas.records.services import edit_record
+from prompts.erasure.services import erase_record
 from prompts.models import AgentPrompt
 from prompts.proof.canonical import format_timestamp
+from prompts.releases.services import request_release
 from tests.api_client import admin, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
@@ -50,6 +54,8 @@ def test_all_pages_show_the_tokens_of_the_version(as_alice, workspace, prompt, a
         or f">{total}<" in studio_page
     )
     assert f"{total} tokens" in replay_page
+    for path in ("", "agents/pilot/channels/", "agents/pilot/versions/"):
+        assert re.search(rf"\b{total}\b", read(as_alice, f"{base}/{path}")), path
     shares = {re.search(r"(\d+)% cacheable", page)[1] for page in (version_page, studio_page, replay_page)}  # type: ignore[index]
     assert len(shares) == 1
     answer = admin.get(f"agents/pilot/channels/deck/versions/{number}").json()
@@ -71,3 +77,53 @@ def test_the_fleet_counts_versions_and_not_prompts(as_alice, workspace, prompt):
     page = as_alice.get(f"/w/{workspace.slug}/")
     assert page.context["counts"].built == before + 2
     assert "Versions built" in page.content.decode()
+
+
+def get_release_figures(page: Any) -> tuple[Any, ...]:
+    review = page.context["review"]
+    sections = [
+        (section.name, section.tokens_before, section.tokens_after)
+        for difference in review.differences
+        for section in difference.sections
+    ]
+    prefixes = [difference.prefix for difference in review.differences]
+    return review.summary, review.token_delta, review.rewritten_tokens, sections, prefixes
+
+
+def test_the_figures_of_a_release_stay_after_an_erasure(as_alice, workspace, alice, prompt):
+    edit_record(prompt.agent, {"release_policy": "reviewed"}, expected=1, by=Actor.person(alice))
+    memory = Memory.unscoped.get()
+    edit_record(memory, {"text": "High water is at seven, and at noon on Sundays."}, expected=1, by=BY)
+    make_memory(workspace, "The reef moved.", agent=prompt.agent)
+    prompts = list(AgentPrompt.objects.in_workspace(workspace).select_related("latest"))
+    release = request_release(workspace, prompts, message="Tides", by=Actor.person(alice))
+    path = f"/w/{workspace.slug}/releases/{release.number}/"
+    before = as_alice.get(path)
+    memory.refresh_from_db()
+    erase_record(memory, reason="Asked", by=BY)
+    after = as_alice.get(path)
+    assert "at noon on Sundays" in before.content.decode()
+    assert "at noon on Sundays" not in after.content.decode()
+    assert get_release_figures(before)[2] > 0
+    assert get_release_figures(after) == get_release_figures(before)
+
+
+@pytest.mark.planted
+def test_figures_that_are_computed_from_the_erased_text_are_detected(
+    as_alice, workspace, alice, prompt, monkeypatch
+):
+    monkeypatch.setattr("prompts.releases.services.measure_prefixes", lambda workspace, items: {})
+    with pytest.raises(AssertionError):
+        test_the_figures_of_a_release_stay_after_an_erasure(as_alice, workspace, alice, prompt)
+
+
+def test_the_diff_of_two_versions_keeps_its_numbers_after_an_erasure(as_alice, workspace, prompt):
+    memory = make_memory(workspace, "The reef moved, and so did the buoy.", agent=prompt.agent)
+    prompt.refresh_from_db()
+    number = prompt.last_number
+    path = f"/w/{workspace.slug}/prompts/{prompt.pk}/diff/{number - 1}/{number}/"
+    before = as_alice.get(path).context["diff"]
+    erase_record(memory, reason="Asked", by=BY)
+    after = as_alice.get(path).context["diff"]
+    assert before.token_delta > 0
+    assert after.token_delta == before.token_delta
