@@ -7,12 +7,12 @@ so the rows are in `.jinja` files, which the tag `render_rows` includes (decisio
 from datetime import datetime
 from typing import Any
 
-from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext
 from jinja2 import Environment, StrictUndefined
 
+from core.text.sizes import format_size
 from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon
 from personas.ui.display_names import render_person
 from personas.ui.navigation import build_url_format
@@ -49,7 +49,7 @@ def build_environment(**options: Any) -> Environment:
     environment.filters |= {
         "clip": clip_text,
         "day": format_day,
-        "filesize": filesizeformat,
+        "filesize": format_size,
         "glyphs": glyphs,
         "intcomma": format_count,
         "kind_css_class": kind_css_class,

@@ -23,6 +23,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from core.text.markdown import build_excerpt
+from core.text.sizes import format_size
 from personas.templatetags.form_widgets import build_field_context
 from personas.ui.display_names import get_display_name, get_verb_label, render_person
 
@@ -110,6 +111,9 @@ def badge(text: object, tone: str = "neutral") -> SafeString:
     """Render a coloured badge. An unknown tone becomes neutral, because tones may come from stored data."""
     css_tone = tone if tone in BADGE_TONES else "neutral"
     return format_html('<span class="dr-badge dr-badge-{}">{}</span>', css_tone, text)
+
+
+register.filter("filesize", format_size)
 
 
 @register.filter

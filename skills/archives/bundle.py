@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
+from core.text.sizes import format_size
 from skills.archives.paths import MAX_PATH_LENGTH, check_path, find_path_conflicts
 from skills.discovery.filesystem import FileRefused
 from skills.discovery.harnesses import DiscoveryCaps
@@ -114,11 +115,11 @@ def format_refusal_path(path: str) -> str:
 
 def check_file_size(size: int, caps: DiscoveryCaps) -> None:
     if size > caps.file_bytes:
-        raise FileRefused("size", f"The file has {size:,} bytes. The limit is {caps.file_bytes:,}.")
+        raise FileRefused("size", f"The file is larger than {format_size(caps.file_bytes)}.")
 
 
 def build_total_size_error(caps: DiscoveryCaps) -> FileRefused:
-    message = f"The files have more than {caps.total_bytes:,} bytes in total"
+    message = f"The files have more than {format_size(caps.total_bytes)} in total"
     return FileRefused("total", f"{message}. Leave out files that no agent reads.")
 
 

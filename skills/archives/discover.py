@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from hashlib import sha256
 
+from core.text.sizes import format_size
 from skills.archives.bundle import check_file_size, format_refusal_path
 from skills.archives.paths import PATH_RULE_NAMES, check_path
 from skills.archives.rule_match import FolderRefused, PathMatcher
@@ -127,7 +128,9 @@ class PushedFileSearch:
         stamp = entry if isinstance(entry, FileStamp) else build_stamp(entry)
         check_file_size(stamp.size, self.caps)
         if self.total_bytes + stamp.size > self.caps.total_bytes:
-            raise FileRefused("total", f"The files have more than {self.caps.total_bytes:,} bytes in total.")
+            raise FileRefused(
+                "total", f"The files have more than {format_size(self.caps.total_bytes)} in total."
+            )
         is_new = isinstance(entry, bytes) and self.known_stamps.get(path) != stamp
         self.total_bytes += stamp.size
         self.read_count += is_new

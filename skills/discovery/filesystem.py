@@ -12,6 +12,8 @@ from hashlib import sha256
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from core.text.sizes import format_size
+
 # Do not follow links, do not block on a pipe, do not acquire a controlling terminal.
 SAFE_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER_OPEN_FLAGS = SAFE_OPEN_FLAGS | os.O_DIRECTORY
@@ -141,7 +143,7 @@ class SafeRoot:
         if status.st_nlink > 1 and not self.allow_hard_links:
             raise FileRefused("hard-link", build_hard_link_reason(status.st_nlink))
         if status.st_size > limit:
-            raise FileRefused("size", f"The file has {status.st_size:,} bytes. The limit is {limit:,}.")
+            raise FileRefused("size", f"The file is larger than {format_size(limit)}.")
 
     def read_file(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
         """Open a file, check it by its descriptor, and read it.

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import islice
 
+from core.text.sizes import format_size
 from skills.discovery.filesystem import (
     FileRefused,
     FileStamp,
@@ -241,7 +242,9 @@ class FileSearch:
         # Unchanged files count too, although they are not read. Otherwise the accepted files would depend on
         # the known stamps.
         if self.total_bytes + status.st_size > self.caps.total_bytes:
-            raise FileRefused("total", f"The files have more than {self.caps.total_bytes:,} bytes in total.")
+            raise FileRefused(
+                "total", f"The files have more than {format_size(self.caps.total_bytes)} in total."
+            )
         known_stamp = self.known_stamps.get(path)
         if known_stamp and known_stamp.matches(status):
             return known_stamp, None

@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, diff_lines
 from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.responses import hash_page_state
 from skills.agent_context.skill_validity import get_skill_validity
 from skills.files.evaluate import build_skill_reading
 from skills.files.forms import ReachForm, WaiverForm
-from skills.files.prompt_usage import describe_usages
+from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
 from skills.files.reasons import list_state_reasons
 from skills.files.selectors import (
     get_compared_revisions,
@@ -79,6 +80,7 @@ def build_file_page(
     lines = diff_revisions(*pair) if pair else None
     page = {
         "file": file,
+        "mark": get_file_mark(file),
         "reasons": list_state_reasons(file),
         "usage": describe_usages([file])[file.pk],
         "digest": digest,
@@ -98,6 +100,21 @@ def build_file_page(
     }
     return page | (
         build_skill_section(request, file, agents, reach_form) if file.file_kind == "skill" else {}
+    )
+
+
+def get_file_mark(file: ContextFile) -> str:
+    """Return a hash that changes with what the page of the file shows, except the time of the last scan."""
+    revisions = file.newest_id, file.agreed_id, file.in_force_id
+    flags = file.state, file.problem, file.is_there, file.is_ignored, file.is_settled
+    waivers = list(list_waivers(file).values_list("pk", "ended_at"))
+    return hash_page_state(
+        revisions,
+        flags,
+        file.trusted_digest,
+        file.rejected_digest,
+        waivers,
+        get_prompt_usage_fingerprint(file.workspace_id),
     )
 
 

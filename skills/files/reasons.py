@@ -29,7 +29,7 @@ STATES_BY_SEVERITY = (
 STATE_REASONS: Mapping[str, str | Promise] = {
     FileState.MISSING: _("It is no longer at its source."),
     FileState.CHANGED: _("Content changed since it was last approved."),
-    FileState.NEW: _("Not refreshed yet."),
+    FileState.NEW: _("Not reviewed yet."),
     FileState.IGNORED: _("Ignored: left out of all prompts."),
 }
 MAX_LINES_NAMED = 3

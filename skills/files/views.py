@@ -15,11 +15,11 @@ from django.views.decorators.http import require_POST
 from personas.errors import DomainError, InvalidInput
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles, require_permission
-from personas.ui.responses import get_back_url
+from personas.ui.responses import get_back_url, get_unchanged_response
 from personas.ui.toasts import add_toast
 from skills.archives import write_zip
 from skills.files.forms import ReachForm, WaiverForm
-from skills.files.page import build_diff_preview, build_file_page, build_revision_page
+from skills.files.page import build_diff_preview, build_file_page, build_revision_page, get_file_mark
 from skills.files.selectors import (
     get_revision_text,
     get_skill_folder,
@@ -36,7 +36,7 @@ from skills.files.services import (
     unignore_file,
     waive_findings,
 )
-from skills.models import ContextFile, FileRevision
+from skills.models import ContextFile, FileRevision, FileState
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
@@ -45,6 +45,20 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(
         request, "skills/files/detail.html", build_file_page(request, get_requested_file(request, key))
     )
+
+
+def live_file(request: WorkspaceRequest, key: int) -> HttpResponse:
+    """Render the parts of the page that change with the file, or 204 if nothing has changed.
+
+    The form that allows findings stays, with its typed text and the digest that was viewed, while the file is
+    in quarantine.
+    """
+    file = get_object_or_404(list_context_files(request.workspace), pk=key)
+    if response := get_unchanged_response(request, get_file_mark(file)):
+        return response
+    page = build_file_page(request, get_requested_file(request, key))
+    keeps_waiver = request.GET.get("state") == file.state == FileState.QUARANTINED
+    return render(request, "skills/files/_live.html", page | {"is_live": True, "keeps_waiver": keeps_waiver})
 
 
 def preview_changes(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -230,6 +244,7 @@ def file_url(file: ContextFile) -> str:
 
 urlpatterns: list[URLPattern] = [
     path("<int:key>/", detail, name="detail"),
+    path("<int:key>/live/", live_file, name="live"),
     path("<int:key>/peek/", preview_changes, name="peek"),
     path("<int:key>/revisions/<int:number>/", revision_detail, name="revision"),
     path("<int:key>/revisions/<int:number>/raw/", download_revision, name="raw"),

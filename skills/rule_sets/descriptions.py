@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.sizes import format_size
 from skills.discovery.harnesses import HOME_PREFIX, DiscoveryCaps, DiscoveryRule, Harness
 
 KIND_LABELS = {
@@ -22,14 +23,16 @@ SCOPE_LABELS = {
 }
 MATCH_MODE_LABELS = {"all": _("All of them"), "first": _("The first that exists")}
 CAP_LABELS = {
-    "file_bytes": _("Bytes of one file"),
-    "total_bytes": _("Bytes of all files"),
+    "file_bytes": _("Size of one file"),
+    "total_bytes": _("Size of all files"),
     "files": _("Files"),
     "folder_entries": _("Names in one folder"),
     "entries": _("Names checked"),
     "depth": _("Folder depth"),
-    "seconds": _("Seconds"),
+    "seconds": _("Duration of a scan"),
 }
+
+BYTE_CAPS = ("file_bytes", "total_bytes")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class CapDescription:
     """One discovery limit (cap), and whether the workspace lowered it."""
 
     label: str
-    value: float
+    # With its unit.
+    value: str
     is_lowered: bool
 
 
@@ -86,9 +90,17 @@ def describe_caps(caps: DiscoveryCaps) -> list[CapDescription]:
     max_caps = DiscoveryCaps()
     values = [(name, getattr(caps, name)) for name in CAP_LABELS]
     return [
-        CapDescription(str(CAP_LABELS[name]), value, value != getattr(max_caps, name))
+        CapDescription(str(CAP_LABELS[name]), format_cap(name, value), value != getattr(max_caps, name))
         for name, value in values
     ]
+
+
+def format_cap(name: str, value: float) -> str:
+    """Format a limit: sizes and durations have a unit, the others are counts."""
+    if name in BYTE_CAPS:
+        return format_size(int(value))
+    number = f"{value:,.1f}".removesuffix(".0")
+    return gettext("%(count)s seconds") % {"count": number} if name == "seconds" else number
 
 
 def describe_harness_files(harness: Harness) -> str:

@@ -39,7 +39,7 @@ class RuleSetForm(forms.Form):
             "JSON. Each rule has a kind, its paths in order, “at” (each: in every "
             "folder from the root down to the working directory; project: only there) "
             "and “take” (all, or the first that exists). ~/ is the global folder. "
-            "Limits can be lowered, not raised."
+            "Limits can be lowered, not raised; file_bytes and total_bytes are bytes."
         ),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from core.text.front_matter import BOM, MAX_PROBLEMS, find_character_problems, normalize_newlines
+from core.text.sizes import format_size
 from skills.skill_format.rules import SkillFlaw, SkillProblem
 
 MAX_FILE_BYTES = 256 * 1024
@@ -43,7 +44,7 @@ def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[s
         return source, ()
     data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     if len(data) > max_bytes:
-        message = f"The file has {len(data):,} bytes. The limit is {max_bytes:,}."
+        message = f"The file is larger than {format_size(max_bytes)}."
         return "", (SkillProblem("", message, 1, SkillFlaw.UNREADABLE),)
     try:
         return (source if isinstance(source, str) else source.decode()), ()

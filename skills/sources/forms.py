@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.sizes import format_size
 from personas.records.forms import RecordForm
 from skills.discovery.harnesses import HARNESSES, DiscoveryCaps
 from skills.models import Source, SourceGrant, SourceKind
@@ -154,15 +155,14 @@ class UploadForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        help_text = gettext("At most %(size)s MiB. Paths are relative to the source's root.")
-        self.fields["archive"].help_text = help_text % {"size": MAX_ZIP_BYTES // 1024 // 1024}
+        help_text = gettext("At most %(size)s. Paths are relative to the source's root.")
+        self.fields["archive"].help_text = help_text % {"size": format_size(MAX_ZIP_BYTES)}
 
     def clean_archive(self) -> bytes:
         upload: Any = self.cleaned_data["archive"]
         if upload.size > MAX_ZIP_BYTES:
             raise forms.ValidationError(
-                gettext("The file has %(size)s bytes. The limit is %(most)s.")
-                % {"size": f"{upload.size:,}", "most": f"{MAX_ZIP_BYTES:,}"}
+                gettext("The file is larger than %(limit)s.") % {"limit": format_size(MAX_ZIP_BYTES)}
             )
         content: bytes = upload.read()
         return content

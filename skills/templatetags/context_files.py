@@ -128,6 +128,13 @@ def render_marks(excerpt: str) -> Iterator[str | SafeString]:
 
 
 @register.filter
+def hidden_character_names(excerpt: str) -> list[str]:
+    """List the hidden characters of a scanner excerpt, such as “U+200B ZERO WIDTH SPACE”, each once."""
+    codes = dict.fromkeys(EXCERPT_MARK_PATTERN.findall(excerpt))
+    return [build_glyph(chr(int(code, 16))).title for code in codes]
+
+
+@register.filter
 def short_digest(digest: str) -> SafeString:
     """Render the first 12 characters of a digest, with the full digest as tooltip."""
     return format_html('<span class="dr-mono" title="{}">{}</span>', digest, digest[:12])

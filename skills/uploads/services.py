@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from core.text.sizes import format_size
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
@@ -181,9 +182,9 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
         counts = {"most": f"{DEFAULT_CAPS.files:,}", "count": f"{len(sizes):,}"}
         raise InvalidBundle([Refusal(ROOT_PATH, "files", message % counts)])
     if sum(sizes.values()) > DEFAULT_CAPS.total_bytes:
-        message = _("All pushed files of a source can have at most %(most)s bytes in total.")
+        message = _("All pushed files of a source can have at most %(most)s in total.")
         raise InvalidBundle(
-            [Refusal(ROOT_PATH, "total", message % {"most": f"{DEFAULT_CAPS.total_bytes:,}"})]
+            [Refusal(ROOT_PATH, "total", message % {"most": format_size(DEFAULT_CAPS.total_bytes)})]
         )
 
 

@@ -54,6 +54,7 @@ FILES: dict[str, Page] = {
     "inbox:live": Page(),
     "inbox:adopt": action(changes=False),
     "files:detail": Page(),
+    "files:live": Page(),
     "files:peek": Page(),
     "files:revision": Page(),
     "files:raw": Page(),

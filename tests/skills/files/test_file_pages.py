@@ -141,7 +141,7 @@ def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, r
 def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
     response = as_bob.get(file_url(file_at(source)))
     assert response.context["pair"] is None
-    assert "Not refreshed yet. This revision is live, but no prompt contains it." in response.content.decode()
+    assert "Not reviewed yet. This revision is live, but no prompt contains it." in response.content.decode()
 
 
 def test_text_that_is_not_in_force_is_labelled(tea, as_bob):

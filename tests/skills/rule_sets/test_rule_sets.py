@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from core.text.sizes import format_size
 from personas.errors import EditConflict, InvalidInput
 from personas.models import AuditEvent
 from personas.roles import Role
@@ -148,7 +149,7 @@ def test_every_harness_has_a_description(workspace, as_bob, chosen):
         page = as_bob.get(address(workspace, name=name)).content.decode()
         paths = [path for rule in harness.rules for path in rule.paths]
         assert all(path in page for path in paths), name
-        assert "262,144" in page, name
+        assert "256 KiB" in page, name
         assert "node_modules" in page, name
 
 
@@ -286,6 +287,29 @@ def test_rules_have_descriptions():
     assert (
         describe_harness_files(HARNESSES["claude-code"]) == "CLAUDE.md, rules/*.md, CLAUDE.local.md, skills"
     )
+
+
+def test_limits_have_units():
+    caps = {cap.label: cap.value for cap in describe_caps(HARNESSES["claude-code"].caps)}
+    assert caps["Size of one file"] == "256 KiB"
+    assert caps["Size of all files"] == "16 MiB"
+    assert caps["Duration of a scan"].endswith(" seconds")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1,023 bytes"),
+        (262_144, "256 KiB"),
+        (1536, "1.5 KiB"),
+        (1 << 24, "16 MiB"),
+        (5 << 30, "5 GiB"),
+    ],
+)
+def test_sizes_are_formatted_with_binary_units(size, text):
+    assert format_size(size) == text
 
 
 def test_a_lowered_cap_is_marked():

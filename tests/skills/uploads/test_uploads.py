@@ -236,7 +236,7 @@ def test_a_source_never_holds_more_than_one_look_may_read(source):
     push(source, {"one.md": b""}, replace=True)
     big = {f"{number}.md": b"x" * DiscoveryCaps().file_bytes for number in range(40)}
     push(source, big)
-    with pytest.raises(InvalidBundle, match="16,777,216 bytes"):
+    with pytest.raises(InvalidBundle, match="16 MiB"):
         push(source, {f"more/{path}": data for path, data in big.items()})
     assert len(stored(source)) == 41
 
