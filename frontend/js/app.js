@@ -10,6 +10,7 @@ import { listen as initFleet } from "./fleet.js";
 import { palette } from "./palette.js";
 import { listen as initPeeks } from "./peeks.js";
 import { listen as initProgress } from "./progress.js";
+import { listen as initResumedPath } from "./resumed.js";
 import { listen as initReview } from "./review.js";
 import { listen as initSavedViews } from "./saved_views.js";
 import { listen as initShortcuts, singleKeys } from "./shortcuts.js";
@@ -21,6 +22,7 @@ import { listen as initToasts } from "./toasts.js";
 Alpine.data("palette", palette);
 Alpine.data("singleKeys", singleKeys);
 Alpine.data("themeSwitch", themeSwitch);
+initResumedPath();
 initReview();
 initBehaviours();
 // After the behaviours: their confirmation dialog may cancel a submit.

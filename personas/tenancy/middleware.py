@@ -40,6 +40,8 @@ class WorkspaceRequest(HttpRequest):
     memberships: list[Membership]
     actor: Actor
     denied_permission: Permission | None = None
+    # The path of a request that was stored while the user confirmed the sign-in.
+    resumed_path: str = ""
 
 
 class ViewFunction(Protocol):
@@ -77,6 +79,10 @@ def require_reauthentication(view: V) -> V:
         if response is not None:
             return response
 
+        if is_resumed(request):
+            # The browser shows the address of the confirmation. A script replaces it by this one.
+            cast("WorkspaceRequest", request).resumed_path = request.get_full_path()
+
         def call() -> HttpResponseBase:
             return cast("HttpResponseBase", reauthenticated(request, *args, **kwargs))
 
@@ -87,6 +93,12 @@ def require_reauthentication(view: V) -> V:
     guarded.uses_view_runners = True  # type: ignore[attr-defined]  # read by the middleware of the runner
 
     return cast("V", guarded)
+
+
+def is_resumed(request: HttpRequest) -> bool:
+    """Whether django-allauth calls the view with a stored request, after the user confirmed the sign-in."""
+    match = request.resolver_match
+    return match is not None and "reauthenticate" in (match.url_name or "")
 
 
 def is_recently_authenticated(request: HttpRequest) -> bool:

@@ -125,6 +125,8 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
     assert not ApiKey.objects.in_workspace(workspace).exists()
     alices.fill(Password=PASSWORD)
     alices.press("Confirm")
+    # The address is that of the page, and not of the confirmation: a reload does not send the password again.
+    expect(alices.page).to_have_url(re.compile(r"/w/[^/]+/keys/new/$"))
     secret = alices.page.get_by_label("Secret of Late").input_value()
     assert ApiKey.objects.in_workspace(workspace).get().digest == key_digest(secret)
 

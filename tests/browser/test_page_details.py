@@ -6,7 +6,9 @@ from playwright.sync_api import Dialog, expect
 
 from skills.models import Source
 from tests.browser.page_checks import axe_violations
-from tests.factories import make_agent, make_channel, make_memory, make_soul, make_source, refreshed
+from tests.browser.test_keys import an_hour_passes, confirm
+from tests.browser.users import Visit
+from tests.factories import PASSWORD, make_agent, make_channel, make_memory, make_soul, make_source, refreshed
 from tests.skills.files.file_samples import GOOD, write
 
 IN_VIEW = """element => {
@@ -152,10 +154,26 @@ def test_a_rejected_memory_can_be_brought_back(alices, workspace):
     expect(proposed).to_be_visible()
 
 
-def test_a_form_that_is_refused_after_signing_in_again_is_sent_to_its_own_address(alices):
-    alices.go("keys/new/")
-    form = alices.page.locator("main form[method=post]").first
-    assert re.search(r"/w/[a-z]+/keys/new/$", form.get_attribute("action") or "")
+def test_a_form_that_is_refused_after_signing_in_again_is_at_its_own_address(
+    logged_in_page, alice, workspace
+):
+    alice.set_password(PASSWORD)
+    alice.save()
+    visit = Visit(logged_in_page(alice), workspace.slug)
+    confirm(visit, "keys/new/", PASSWORD)
+    an_hour_passes(visit.page)
+    visit.press("Create key")
+    visit.sees(f"This action in {workspace.name} needs a recent sign-in.")
+    cancel = visit.page.get_by_role("link", name="Cancel")
+    expect(cancel).to_have_attribute("href", f"/w/{workspace.slug}/")
+    visit.fill(Password=PASSWORD)
+    assert visit.press("Confirm") == 422
+    address = re.compile(r"/w/[a-z]+/keys/new/$")
+    expect(visit.page).to_have_url(address)
+    expect(visit.page.locator("main form[method=post]").first).to_have_attribute("action", address)
+    response = visit.page.reload()
+    assert response is not None
+    assert (response.request.method, response.status) == ("GET", 200)
 
 
 def test_the_slug_follows_the_name_until_it_is_edited(alices):
