@@ -262,6 +262,7 @@ class Seeder:
         )
         release.reason = self.word("Release.reason")
         release.decided_label = self.word("Release.decided_label")
+        release.cache_prefixes = {"0": {"section": self.word("Release.cache_prefixes")}}
         # Numbers are per workspace; a foreign number must not exist at home.
         release.number += 100 * (self.home == "elsewhere")
         release.save()

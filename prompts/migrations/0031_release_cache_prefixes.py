@@ -7,6 +7,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("prompts", "0029_ledger_traceparent")]
+    dependencies = [("prompts", "0030_comments")]
 
     operations = [migrations.AddField("release", "cache_prefixes", models.JSONField(null=True))]
