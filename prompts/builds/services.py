@@ -146,12 +146,12 @@ def rebuild_batch(
     With `max_prompts`, only agents with pending causes are built: see `rebuild_pending_agents`.
     """
     for _attempt in range(MAX_CONFLICTS):
-        with suppress(ContentsConflict):
+        with suppress(ContentsConflict), forget_changes_on_error():
             return try_rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
-    return try_rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
+    with forget_changes_on_error():
+        return try_rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
 
 
-@forget_changes_on_error()
 @transaction.atomic
 def try_rebuild_batch(
     workspace: Workspace | int,
