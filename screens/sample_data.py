@@ -47,14 +47,15 @@ def edit_soul(workspace: Workspace, by: Actor) -> None:
 
 
 def add_comments(workspace: Workspace, by: Actor) -> None:
-    """Comment on the newest memory, and twice on the line that `edit_soul` added."""
-    memory = list_memories(workspace).order_by("-pk")[0]
-    comment_on_memory(memory, text="Is this still true after the move?", by=by)
+    """Comment on the memory of the picture, and twice on the line that `edit_soul` added."""
+    bob = Actor.person(User.objects.get(email="bob@example.com"))
+    for memory in list_memories(workspace).filter(text__startswith="Tomasz leaves"):
+        comment_on_memory(memory, text="Is this every week, or only this month?", by=bob)
+        comment_on_memory(memory, text="Every week until the summer. I asked him.", by=by)
     versions = PromptVersion.objects.in_workspace(workspace).filter(prompt__agent__slug="hut-support")
     for version in versions.filter(prompt__channel__slug="telegram", number=2):
         lines = enumerate(get_version_lines(version), 1)
         line = next(number for number, text in lines if text.startswith("Greet people"))
-        bob = Actor.person(User.objects.get(email="bob@example.com"))
         comment_on_line(version, line, text="Once per conversation, or once per day?", by=bob)
         comment_on_line(version, line, text="Per conversation. A bot does not know the day.", by=by)
 

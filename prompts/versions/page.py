@@ -50,6 +50,8 @@ class AnnotatedRow:
     line: int = 0
     # Comments on its lines.
     comment_count: int = 0
+    # Where the comments on its lines are loaded from, if they are open.
+    comments_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,17 @@ def find_main_origin_kind(rows: Sequence[TextRow]) -> str:
 class VersionPage:
     """A version prepared for its page; everything is loaded on first use."""
 
-    def __init__(self, workspace: Workspace, version: PromptVersion, *, has_lockfile: bool = False) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        version: PromptVersion,
+        *,
+        has_lockfile: bool = False,
+        open_line: int = 0,
+    ) -> None:
         self.workspace, self.version, self.has_lockfile = workspace, version, has_lockfile
+        # The comments on the row with this line are open.
+        self.open_line = open_line
 
     @cached_property
     def contents(self) -> dict[str, bytes | None]:
@@ -203,7 +214,18 @@ class VersionPage:
         count = (
             sum(self.comment_counts[line] for line in range(first, last + 1)) if self.comment_counts else 0
         )
-        return AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins], first, count)
+        labels = [self.get_origin_label(origin) for origin in row.origins]
+        url = f"{self.comments_url}?lines={first}-{last}&line={self.open_line}"
+        return AnnotatedRow(row, labels, first, count, url if first <= self.open_line <= last else "")
+
+    @property
+    def comments_url(self) -> str:
+        version = self.version
+        return reverse("comments:version", args=[self.workspace.slug, version.prompt_id, version.number])
+
+    @property
+    def has_open_row(self) -> bool:
+        return any(row.comments_url for section in self.sections for row in section.rows)
 
     @cached_property
     def comment_counts(self) -> Counter[int]:

@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from personas.models import Agent, ReleasePolicy
@@ -134,10 +133,14 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         "can_return": PRODUCTION not in label_names and getattr(version, "was_labelled", False),
         "others": diff_views.list_comparison_targets(row, labels, number),
     }
-    comments = reverse("comments:version", args=[request.workspace.slug, row.pk, number])
-    line = urlencode({"line": request.GET["line"]}) if "line" in request.GET else ""
-    context["comments_url"] = f"{comments}?{line}" if line else comments
-    version_page = VersionPage(request.workspace, version, has_lockfile="lockfile" in request.GET)
+    line = request.GET.get("line", "")
+    version_page = VersionPage(
+        request.workspace,
+        version,
+        has_lockfile="lockfile" in request.GET,
+        open_line=int(line) if line.isascii() and line.isdecimal() and len(line) < 9 else 0,
+    )
+    context["comments_url"] = version_page.comments_url
     context |= build_label_context(row, labels) | version_page.build_context()
     return render(request, "prompts/versions/detail.html", context)
 

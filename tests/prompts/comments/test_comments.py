@@ -115,8 +115,36 @@ def test_every_row_of_a_version_links_to_the_form_with_its_line(as_bob, version)
     line = find_line(version, "Be brave.")
     page = as_bob.get(reverse("versions:detail", args=["harbour", version.prompt_id, version.number]))
     assert f'href="?line={line}#comments"' in page.content.decode()
-    panel = as_bob.get(f"{version_url(version)}?line={line}", headers={"HX-Request": "true"})
+    opened = as_bob.get(f"{page.request['PATH_INFO']}?line={line}")
+    [row] = [
+        row for section in opened.context["reading"].sections for row in section.rows if row.comments_url
+    ]
+    assert row.line <= line
+    assert row.comments_url.startswith(f"{version_url(version)}?lines={row.line}-")
+    panel = as_bob.get(row.comments_url, headers={"HX-Request": "true"})
     assert panel.context["comment_form"]["line"].value() == line
+    kind = find_line(version, "Be kind.")
+    assert f'<option value="{kind}"' in panel.content.decode()
+    other = as_bob.get(row.comments_url.replace(f"&line={line}", f"&line={kind}"))
+    assert other.context["comment_form"]["line"].value() == kind
+
+
+@pytest.mark.parametrize("lines", ["", "x", "0-3", "5-2", "1-999999999", "3"])
+def test_without_a_range_of_lines_all_comments_are_listed_and_no_form(as_bob, version, ada, lines):
+    comment_on_line(version, 2, text="Why?", by=ada)
+    panel = as_bob.get(f"{version_url(version)}?lines={lines}", headers={"HX-Request": "true"})
+    assert "Why?" in panel.content.decode()
+    assert panel.context["comment_form"] is None
+
+
+def test_the_comments_on_other_lines_are_not_in_the_panel_of_a_row(as_bob, version, ada):
+    comment_on_line(version, 2, text="Why?", by=ada)
+    url, script = f"{version_url(version)}?lines=3-4", {"HX-Request": "true"}
+    panel = as_bob.get(url, headers=script)
+    assert "Why?" not in panel.content.decode()
+    mark = panel.context["mark"]
+    assert f"?lines=3-4&amp;seen={mark}" in panel.content.decode()
+    assert as_bob.get(f"{url}&seen={mark}", headers=script).status_code == 204
 
 
 def test_a_row_shows_the_number_of_comments_on_its_lines(as_bob, version, ada):
@@ -177,7 +205,7 @@ def test_the_deletion_of_a_comment_on_a_line_returns_to_the_version(as_bob, work
     comment = comment_on_line(version, 1, text="Why?", by=Actor.person(bob))
     answer = as_bob.post(f"/w/harbour/comments/{comment.pk}/delete/")
     page = reverse("versions:detail", args=["harbour", version.prompt_id, version.number])
-    assert answer.url == f"{page}#comments"
+    assert answer.url == f"{page}?line=1#comments"
     assert not Comment.objects.in_workspace(workspace).exists()
 
 
