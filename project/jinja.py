@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from jinja2 import Environment, StrictUndefined
 
 from core.text.sizes import format_size
-from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon
+from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon, short_id
 from personas.ui.display_names import render_person
 from personas.ui.navigation import build_url_format
 from prompts.templatetags.fleet import MatrixHtml
@@ -40,6 +40,7 @@ def build_environment(**options: Any) -> Environment:
         "label_badge": label_badge,
         "matrix_html": MatrixHtml,
         "row_text": row_text,
+        "short_id": short_id,
         "live_badge": live_badge,
         "state_badge": state_badge,
         "studio_row_text": studio_row_text,

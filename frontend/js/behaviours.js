@@ -32,7 +32,7 @@ async function copyFrom(button) {
   const label = button.querySelector("[data-copy-label]") || button;
   if (label.dataset.before) return;
   try {
-    await navigator.clipboard.writeText(source.value ?? source.textContent);
+    await navigator.clipboard.writeText(source.value ?? source.dataset.text ?? source.textContent);
   } catch {
     source.select?.();
     return toast({ tone: "warning", text: message("uncopied"), key: "copy" });
@@ -81,15 +81,28 @@ const FILTER_FOCUS = "dr-filter-focus";
 
 function onChange(event) {
   const form = event.target.form;
-  if (!form?.matches(".dr-filters[data-auto]") || !event.target.matches("select, input[type=checkbox]")) return;
-  storeItem(FILTER_FOCUS, `${location.pathname} ${event.target.name}`);
+  if (!form?.matches("form[data-auto]") || !event.target.matches("select, input[type=checkbox]")) return;
+  applyFilters(form, event.target.name);
+}
+
+// Typed values of a filter panel apply when the focus leaves its fields, so that a range of two dates is
+// one request. Enter applies them too.
+function onFocusOut(event) {
+  const field = event.target;
+  if (!field.matches?.(".dr-filter-panel[data-auto] input") || field.value === field.defaultValue) return;
+  if (field.form.contains(event.relatedTarget) || !field.form.checkValidity()) return;
+  applyFilters(field.form, field.name);
+}
+
+function applyFilters(form, name) {
+  storeItem(FILTER_FOCUS, `${location.pathname} ${name}`);
   form.requestSubmit();
 }
 
 function restoreFilterFocus() {
   const [path, name] = (loadItem(FILTER_FOCUS) ?? "").split(" ");
   storeItem(FILTER_FOCUS, null);
-  if (path === location.pathname) document.querySelector(`.dr-filters[data-auto] [name="${CSS.escape(name)}"]`)?.focus();
+  if (path === location.pathname) document.querySelector(`form[data-auto] [name="${CSS.escape(name)}"]`)?.focus();
 }
 
 function onLeave(event) {
@@ -125,6 +138,7 @@ export function listen() {
   document.addEventListener("submit", onSubmit, true);
   document.addEventListener("input", onInput);
   document.addEventListener("change", onChange);
+  document.addEventListener("focusout", onFocusOut);
   restoreFilterFocus();
   document.addEventListener("htmx:configRequest", onHtmxRequest);
   document.addEventListener("allauth.error", onAllauthError);

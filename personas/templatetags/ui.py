@@ -36,6 +36,8 @@ register.filter("person", render_person)
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
+# Characters of an id that lists show: enough to tell requests of one page apart.
+SHORT_ID_LENGTH = 8
 # Of times less than a month.
 SECONDS_PER_UNIT = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60}
 # Texts such as “3 hours ago” that a process keeps.
@@ -114,6 +116,30 @@ def badge(text: object, tone: str = "neutral") -> SafeString:
 
 
 register.filter("filesize", format_size)
+
+
+@register.simple_tag
+def short_id(value: str, row_id: int, copy_label: str) -> SafeString | str:
+    """Render the start of an id on one line, with the whole id in the title and a button that copies it.
+
+    `row_id` makes the element unique in the page.
+    """
+    if len(value) <= SHORT_ID_LENGTH:
+        return value or "—"
+    start, element_id = value[:SHORT_ID_LENGTH], f"short-id-{row_id}"
+    return format_html(
+        '<span class="dr-short-id"><span class="dr-mono" id="{}" title="{}" data-text="{}">{}…</span>'
+        '<button class="dr-copy dr-needs-js" type="button" data-copy="{}">{}'
+        '<span class="sr-only"><span data-copy-label>{}</span> {}</span></button></span>',
+        element_id,
+        value,
+        value,
+        start,
+        element_id,
+        icon("copy"),
+        copy_label,
+        start,
+    )
 
 
 @register.filter

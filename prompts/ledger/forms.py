@@ -11,6 +11,9 @@ from prompts.replay.forms import Choices, DateTimeLocalInput
 
 STATUS_CHOICES = [("", _("Any status")), ("200", _("200 (full)")), ("304", _("304 (not modified)"))]
 
+# Filters that are used less often. The page shows them after a click, or if one of them is set.
+MORE_FILTERS = ("status", "version", "label", "trace", "since", "until")
+
 
 class LedgerFilterForm(forms.Form):
     """Filters of the ledger page, read from the query string."""
@@ -40,6 +43,11 @@ class LedgerFilterForm(forms.Form):
         }
         for name, (empty_label, choices) in lists.items():
             self.fields[name].choices = [("", empty_label), *choices]  # type: ignore[attr-defined]  # a choice field
+
+    @property
+    def has_more_filters(self) -> bool:
+        """Whether one of the filters is set that the page shows below “More filters”."""
+        return any(self.data.get(name) for name in MORE_FILTERS)
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}

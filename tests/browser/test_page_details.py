@@ -77,6 +77,18 @@ def test_a_filter_applies_at_once(alices, workspace):
     expect(alices.page.get_by_role("button", name="Apply")).to_be_hidden()
 
 
+def test_the_filters_of_the_audit_log_apply_at_once(alices, workspace):
+    make_agent(workspace, "pilot")
+    alices.go("audit/")
+    page = alices.page
+    page.get_by_label("Target").select_option("agent")
+    expect(page).to_have_url(re.compile("kind=agent"))
+    page.get_by_label("Name", exact=True).fill("nothing")
+    page.get_by_role("heading", name="Audit log", level=1).click()
+    expect(page).to_have_url(re.compile("q=nothing"))
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+
+
 def test_the_impact_comes_into_view(alices, workspace):
     soul = make_soul(workspace, text="Be brave.")
     make_agent(workspace, "pilot", soul=soul, channels=[make_channel(workspace, "deck")])

@@ -12,9 +12,11 @@ from django.utils import timezone
 
 from personas.models import ApiKey
 from personas.roles import Role
+from personas.templatetags.ui import short_id
 from prompts.integrity.services import request_verification, run_verification
 from prompts.labels.services import roll_back, unpin_production
 from prompts.ledger import selectors as ledger_selectors
+from prompts.ledger.forms import MORE_FILTERS
 from prompts.models import LedgerEntry, SigningKey, VerificationRun, VerificationState
 from prompts.proof.checkpoint_comparison import verify_checkpoints
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint_lines
@@ -198,6 +200,28 @@ def test_before_the_first_verification_the_page_lists_checkpoints_and_keys(histo
     assert "Not verified yet" in html
     assert "No. 4" in html
     assert SigningKey.objects.in_workspace(history.workspace).get().key_id in html
+
+
+@pytest.mark.parametrize(
+    ("query", "is_open"),
+    [("", False), ("?agent=pilot&request=x", False), ("?status=304", True), ("?trace=zzz", True)],
+)
+def test_more_filters_are_open_only_if_one_of_them_is_set(history, bobs, query, is_open):
+    html = bobs.get(url(history) + query).content.decode()
+    assert ('<details class="dr-more-filters" open>' in html) == is_open
+    more = html.partition('<details class="dr-more-filters"')[2].partition("</details>")[0]
+    assert all(f'name="{name}"' in more for name in MORE_FILTERS)
+    assert not any(f'name="{name}"' in more for name in ("agent", "channel", "key", "request"))
+
+
+def test_a_long_request_id_is_short_and_has_its_whole_value_in_the_title(history, bobs):
+    request_id = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    html = short_id(request_id, 7, "Copy request ID")
+    assert f'title="{request_id}" data-text="{request_id}">0f8fad5b…<' in html
+    assert 'data-copy="short-id-7"' in html
+    assert short_id("req-1", 7, "Copy request ID") == "req-1"
+    assert short_id("", 7, "Copy request ID") == "—"
+    assert history.served[-1].request_id in get_html(bobs, url(history))
 
 
 def test_an_editor_requests_a_verification_and_sees_its_result(history, bobs):
