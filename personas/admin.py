@@ -44,7 +44,7 @@ from personas.models import (
     Workspace,
 )
 from personas.records.services import archive_record, edit_record, restore_record
-from personas.workspaces.services import rename_workspace
+from personas.workspaces.services import edit_workspace
 
 
 def get_operator(request: HttpRequest) -> Actor:
@@ -210,10 +210,13 @@ class MemoryAdmin(RecordAdmin):
 @admin.register(Workspace)
 class WorkspaceAdmin(ChangeOnlyAdmin):
     list_display = ("name", "slug", "created_at")
-    readonly_fields = ("slug", "last_task_number", "created_at")
+    readonly_fields = (
+        *("slug", "last_task_number", "default_release_policy", "requires_second_factor"),
+        "created_at",
+    )
 
     def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
-        rename_workspace(obj, form.cleaned_data["name"], by=get_operator(request))
+        edit_workspace(obj, {"name": form.cleaned_data["name"]}, by=get_operator(request))
 
 
 @admin.register(Membership)

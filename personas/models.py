@@ -7,7 +7,6 @@ from personas.agents.models import (
     AgentChannel,
     AgentTool,
     Identity,
-    ReleasePolicy,
     Soul,
     ToolUse,
 )
@@ -41,7 +40,7 @@ from personas.webhooks.models import (
     WebhookQueue,
 )
 from personas.work.models import Responsibility, Task, TaskStatus, TaskStep
-from personas.workspaces.models import User, Workspace
+from personas.workspaces.models import ReleasePolicy, User, Workspace
 
 __all__ = [
     "BUILT_IN_CHANNELS",

@@ -35,6 +35,8 @@ RECORD_PAGES: tuple[RecordPages[Any], ...] = (
 
 workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/", workspaces_views.workspace_settings, name="workspace-settings"),
+    path("settings/slug/", workspaces_views.change_slug, name="workspace-slug"),
+    path("settings/delete/", workspaces_views.delete_workspace_view, name="delete-workspace"),
     path("audit/", include(audit_views.urlpatterns)),
     path("events/", include(events_views.urlpatterns)),
     path("notifications/", include(notifications_views.urls)),
@@ -47,6 +49,11 @@ workspace_urlpatterns: list[URLPattern | URLResolver] = [
 urlpatterns = [
     path("", workspaces_views.choose_workspace, name="start"),
     path("workspaces/new/", workspaces_views.new_workspace, name="new-workspace"),
+    path(
+        "workspaces/<int:workspace_id>/restore/",
+        workspaces_views.restore_workspace_view,
+        name="restore-workspace",
+    ),
     path("profile/", workspaces_views.edit_profile, name="profile"),
     path("profile/security/", accounts_views.security_events, name="security-events"),
     path("join/<str:token>/", invitation_views.invitation_view, name="invitation"),

@@ -9,6 +9,7 @@ from personas.notifications.emails import send_notification_emails
 from personas.notifications.services import create_all_notifications
 from personas.tenancy.lost_nodes import query_workspaces
 from personas.webhooks.deliver import DeliveryLoop
+from personas.workspaces.removal import remove_deleted_workspaces
 from project import retention
 from project.journal.services import record_endings
 from project.metrics.periodic import measure_metrics
@@ -89,6 +90,13 @@ def purge_reports_job() -> None:
     """Delete old reports of bots and old verification runs."""
     retention.purge_reports()
     retention.purge_verifications()
+
+
+# It deletes all rows of a workspace.
+@shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
+def remove_workspaces_job() -> None:
+    """Remove the rows of workspaces that were deleted and can no longer be restored."""
+    remove_deleted_workspaces()
 
 
 # It reads all versions of each workspace.

@@ -136,7 +136,8 @@ def maintain_partitions_job() -> None:
 def record_hourly_events_job() -> None:
     """Record events about keys that expire soon and bots that are outdated, in every workspace."""
     unreachable = list_unreachable_workspaces()
-    workspace_ids = Workspace.objects.order_by("?").values_list("pk", flat=True)
+    rows = Workspace.objects.filter(deleted_at=None)
+    workspace_ids = rows.order_by("?").values_list("pk", flat=True)
     run_for_each_workspace([one for one in workspace_ids if one not in unreachable], record_hourly_events)
 
 

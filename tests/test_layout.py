@@ -23,6 +23,24 @@ from tests.layout import (
 # The questions a newcomer asks: what they would type into a file finder, and where the answer is.
 WHERE_IS = [
     (
+        "What ends when an owner deletes a workspace, and how is it restored?",
+        "deletion",
+        "personas/workspaces/deletion.py",
+        "delete_workspace",
+    ),
+    (
+        "What removes the rows of a deleted workspace?",
+        "removal",
+        "personas/workspaces/removal.py",
+        "remove_workspace",
+    ),
+    (
+        "Where is a member without a second factor redirected?",
+        "tenancy",
+        "personas/tenancy/middleware.py",
+        "require_second_factor",
+    ),
+    (
         "What makes a member review an action before it changes production?",
         "review",
         "prompts/review/services.py",

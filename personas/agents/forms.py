@@ -161,7 +161,7 @@ class AgentForm(RecordForm):
 
     def initial_values(self) -> dict[str, Any]:
         if self.record is None:
-            return {}
+            return {"release_policy": self.workspace.default_release_policy}
         links = self.record.snapshot()
         lists = {name: links[name] for name in ("tools", "planning_tools", "channels")}
         return super().initial_values() | lists | self.get_stated_value()

@@ -19,7 +19,7 @@ from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile, validate_extra_front_matter
-from personas.workspaces.models import slug_validator, validate_not_reserved
+from personas.workspaces.models import ReleasePolicy, slug_validator, validate_not_reserved
 
 # The names of the prompt layouts. They are repeated here because this app does not import `prompts`;
 # a test compares them with the layouts defined there.
@@ -77,13 +77,6 @@ class Soul(Named):
 
     def bind_own_agent_ids(self) -> BoundQuery:
         return get_agents_query("soul").bind(self.workspace_id, self.pk)
-
-
-class ReleasePolicy(models.TextChoices):
-    """Whether a new prompt version is released to production automatically or only after a review."""
-
-    AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
-    REVIEWED = "reviewed", _("Reviewed: another member approves first")
 
 
 class Agent(Record):

@@ -199,7 +199,7 @@ def _number_key_name(workspace_id: int, stem: str, number: int) -> str:
 def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
     """Raise InvalidInput if an admin key would be created by anyone but a member of the workspace.
 
-    An admin key acts for its creator.
+    An admin key acts for its creator. Raise DomainError if the workspace was deleted.
     """
     if kind not in KEY_PREFIXES:
         raise InvalidInput.on(
@@ -207,15 +207,16 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
             _("“%(kind)s” is not a valid kind of key. Choose from: %(kinds)s.")
             % {"kind": kind, "kinds": ", ".join(KEY_PREFIXES)},
         )
+    # Lock the workspace row, as remove_member and delete_workspace do. Otherwise a key that is created while
+    # its creator is being removed, or the workspace deleted, would not be revoked.
+    if lock_workspace(workspace.pk).deleted_at is not None:
+        raise DomainError(_("This workspace was deleted. Restore it to create keys."))
     if kind == BOT:
         return
     if by.user is None:
         raise InvalidInput.on(
             "kind", _("An admin key acts for a person, so only a signed-in member can create one.")
         )
-    # Lock the workspace row, as remove_member does. Otherwise a key that is created while its creator is
-    # being removed would not be revoked.
-    lock_workspace(workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(
             "kind", _("An admin key acts for a member. You are not a member of this workspace.")

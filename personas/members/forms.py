@@ -1,5 +1,7 @@
 """Forms for workspaces, invitations, roles and user accounts."""
 
+from typing import Any
+
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
@@ -17,8 +19,48 @@ class WorkspaceForm(forms.Form):
     slug.help_text = _("If the slug is taken, a few letters are added.")
 
 
-class RenameWorkspaceForm(forms.Form):
+class WorkspaceSettingsForm(forms.Form):
+    """Name of a workspace, defaults of new agents, and what members need to sign in."""
+
     name = build_model_field(Workspace, "name", _("Name"))
+    default_release_policy = build_model_field(
+        Workspace, "default_release_policy", _("Release policy of new agents")
+    )
+    default_release_policy.help_text = _("Agents that exist already keep their release policy.")
+    requires_second_factor = build_model_field(
+        Workspace, "requires_second_factor", _("Require two-factor authentication")
+    )
+    requires_second_factor.help_text = _(
+        "Members without a second factor must set one up before they can open this workspace. API keys are "
+        "not affected."
+    )
+
+
+class WorkspaceSlugForm(forms.Form):
+    slug = build_model_field(Workspace, "slug", _("Slug"))
+    slug.help_text = _(
+        "Part of the URL of every page. Links with the old slug are redirected. API keys and bots are "
+        "not affected; events and webhooks contain the new slug."
+    )
+
+
+class DeleteWorkspaceForm(forms.Form):
+    """The name of the workspace, typed to confirm that it is deleted."""
+
+    name = forms.CharField(label=_("Name of the workspace"), max_length=80)
+    name.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
+
+    def __init__(self, *args: Any, workspace_name: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.workspace_name = workspace_name
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name != self.workspace_name:
+            raise forms.ValidationError(
+                _("Type “%(name)s” to delete the workspace."), "name", {"name": self.workspace_name}
+            )
+        return name
 
 
 class InviteForm(forms.Form):

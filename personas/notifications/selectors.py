@@ -62,7 +62,8 @@ def select_to_email(
 
 def find_members_to_email(after: datetime, until: datetime) -> list[tuple[int, int]]:
     """Return the workspace and id of the members with notifications to send by email."""
-    rows = select_to_email(Notification.unscoped.all(), after=after, until=until)
+    rows = Notification.unscoped.filter(workspace__deleted_at=None)
+    rows = select_to_email(rows, after=after, until=until)
     return sorted(set(rows.order_by().values_list("workspace_id", "member_id").distinct()))
 
 

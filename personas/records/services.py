@@ -16,7 +16,6 @@ from core.db.compiled_query import BoundQuery, CompiledQuery
 from core.db.compiled_write import WriteBatch
 from core.text.lists import format_short_list
 from personas.actors import SYSTEM_ACTOR, Actor
-from personas.agents.models import ReleasePolicy
 from personas.audit.services import audit_record_change
 from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
 from personas.events.services import record_event
@@ -26,6 +25,7 @@ from personas.records.revisions import build_revision
 from personas.roles import Permission, has_permission
 from personas.signals import agent_changed
 from personas.tenancy.models import WorkspaceOwned
+from personas.workspaces.models import ReleasePolicy
 
 
 def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
@@ -65,7 +65,12 @@ def create_record(
     message: str = "",
     verb: str = "created",
 ) -> R:
-    """Create a record and its first revision. `verb` is the action in the audit log."""
+    """Create a record and its first revision. `verb` is the action in the audit log.
+
+    An agent without a release policy gets the default of the workspace.
+    """
+    if issubclass(model, Agent):
+        values = {"release_policy": workspace.default_release_policy, **values}
     non_content = {name: value for name, value in values.items() if name not in model.content}
     field_names = {field.name for field in model._meta.concrete_fields}
     record = model(

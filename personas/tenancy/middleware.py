@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -147,7 +148,13 @@ def check_workspace_access(
     """
     if "workspace" not in kwargs:
         return None
-    workspace_request = resolve_workspace(request, kwargs.pop("workspace"))
+    slug = kwargs.pop("workspace")
+    workspace_request = resolve_workspace(request, slug)
+    if workspace_request.workspace.slug != slug and request.method in READ_METHODS:
+        return redirect(replace_slug(request.get_full_path(), slug, workspace_request.workspace.slug))
+    # Before the other checks: their responses are pages of the workspace too.
+    if (response := require_second_factor(workspace_request)) is not None:
+        return response
     permission = getattr(view, "needs", None)
     # Deny by default: a view without `require_permission` accepts only GET and HEAD.
     allowed_methods = READ_METHODS if permission is None else WRITE_METHODS
@@ -158,19 +165,21 @@ def check_workspace_access(
         # The 403 page uses this to list the members who have the permission.
         workspace_request.denied_permission = required
         raise PermissionDenied(describe_required_roles(required))
-    return require_second_factor(workspace_request)
+    return None
 
 
 def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
-    """Set workspace, membership and actor on the request. Raise Http404 if the user is not a member."""
+    """Set workspace, membership and actor on the request. Raise Http404 if the user is not a member.
+
+    A slug that the workspace had before is accepted too: a form that was open while the slug changed can
+    still be sent.
+    """
     workspace_request = cast("WorkspaceRequest", request)
     workspace_request.memberships = list_memberships(workspace_request.user)
-    matches = [
-        membership for membership in workspace_request.memberships if membership.workspace.slug == slug
-    ]
-    if not matches:
+    membership = find_membership(workspace_request.memberships, slug)
+    if membership is None:
         raise Http404("Workspace not found.")
-    workspace_request.membership, workspace_request.workspace = matches[0], matches[0].workspace
+    workspace_request.membership, workspace_request.workspace = membership, membership.workspace
     workspace_scope.enter_workspace(workspace_request.workspace.pk)
     set_people_workspace(workspace_request.workspace.pk)
     workspace_request.actor = Actor.person(workspace_request.user)
@@ -178,16 +187,28 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
     return workspace_request
 
 
+def find_membership(memberships: list[Membership], slug: str) -> Membership | None:
+    """Return the membership in the workspace that has the slug; otherwise, that had it before."""
+    current = (row for row in memberships if row.workspace.slug == slug)
+    former = (row for row in memberships if slug in row.workspace.former_slugs)
+    return next(current, None) or next(former, None)
+
+
+def replace_slug(path: str, before: str, slug: str) -> str:
+    """Return the path of a page with another slug of the workspace."""
+    return path.replace(f"/w/{before}/", f"/w/{slug}/", 1)
+
+
 def list_memberships(user: User) -> list[Membership]:
-    """Return the memberships of a user in all workspaces, sorted by workspace name."""
+    """Return the memberships of a user in all workspaces that are not deleted, sorted by workspace name."""
     with workspace_scope.all_workspaces():
         return query_memberships(user.pk)
 
 
 @CompiledQuery
 def query_memberships(user: int) -> QuerySet[Membership]:
-    """Query the memberships of a user. Compiled, because every page needs them."""
-    rows = Membership.unscoped.filter(user=user).select_related("workspace")
+    """Query the memberships of a user in open workspaces. Compiled, because every page needs them."""
+    rows = Membership.unscoped.filter(user=user, workspace__deleted_at=None).select_related("workspace")
     return rows.order_by("workspace__name", "pk")
 
 
@@ -198,15 +219,24 @@ def describe_required_roles(permission: Permission) -> str:
 
 
 def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
-    """Redirect an owner without a second factor to the page where it is set up.
+    """Redirect a member without a second factor to the page where it is set up. Otherwise return None.
 
-    This applies only if the setting DRAMATIS_REQUIRE_OWNER_MFA is on. Otherwise return None.
+    The workspace can require a second factor of all members, the setting DRAMATIS_REQUIRE_OWNER_MFA of
+    owners. The pages of the account, where the factor is set up, do not belong to a workspace.
     """
-    if not settings.DRAMATIS_REQUIRE_OWNER_MFA or request.membership.role != Role.OWNER:
+    is_owner = request.membership.role == Role.OWNER
+    if request.workspace.requires_second_factor:
+        text = _(
+            "This workspace requires a second factor. Set up an authenticator app or a passkey to continue."
+        )
+    elif is_owner and settings.DRAMATIS_REQUIRE_OWNER_MFA:
+        text = _("Owners need a second factor. Set up an authenticator app or a passkey to continue.")
+    else:
         return None
     if is_mfa_enabled(request.user):
         return None
-    messages.warning(
-        request, _("Owners need a second factor. Set up an authenticator app or a passkey to continue.")
-    )
+    if request.headers.get("HX-Request") == "true":
+        # A redirect would insert the page into the open one.
+        return HttpResponse(status=204, headers={"HX-Redirect": reverse("mfa_index")})
+    messages.warning(request, text)
     return redirect("mfa_index")

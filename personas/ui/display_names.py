@@ -44,6 +44,7 @@ DISPLAY_NAMES = {
     "channels": _("Channels"),
     "compatibility": _("Compatibility"),
     "creature": _("Creature"),
+    "default_release_policy": _("Release policy of new agents"),
     "description": _("Description"),
     "documentation_additional": _("Additional documentation"),
     "documentation_examples": _("Documentation examples"),
@@ -84,6 +85,7 @@ DISPLAY_NAMES = {
     "reason": _("Reason"),
     "refresh_minutes": _("Refresh minutes"),
     "release_policy": _("Release policy"),
+    "requires_second_factor": _("Requires a second factor"),
     "role": _("Role"),
     "rules": _("Discovery rules"),
     "scopes": _("Scopes"),
@@ -239,6 +241,7 @@ VERB_LABELS = {
     "left": _("left"),
     "renamed": _("renamed"),
     "changed retention": _("changed retention"),
+    "changed settings": _("changed settings"),
     "expired": _("expired"),
 }
 

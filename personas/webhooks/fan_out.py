@@ -92,7 +92,9 @@ def list_due_endpoints(now: datetime) -> list[WebhookEndpoint]:
     """Return the endpoints with due deliveries that no worker serves now, the longest unserved first."""
     due = WebhookDelivery.unscoped.filter(state="pending", due_at__lte=now).order_by()
     ids = set(due.values_list("endpoint_id", flat=True).distinct())
-    rows = WebhookEndpoint.unscoped.filter(pk__in=ids, status=EndpointStatus.ENABLED)
+    rows = WebhookEndpoint.unscoped.filter(
+        pk__in=ids, status=EndpointStatus.ENABLED, workspace__deleted_at=None
+    )
     rows = rows.order_by(F("served_at").asc(nulls_first=True), "pk")
     return [
         row

@@ -1,4 +1,4 @@
-"""REST resource of the workspace of the key: read and rename it, and create further workspaces."""
+"""REST resource of the workspace of the key: read and change it, and create further workspaces."""
 
 from hashlib import sha256
 from typing import Any
@@ -9,20 +9,36 @@ from personas.api.etags import check_etag
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse, datetime_json, encode_json, json_response
-from personas.api.schema import datetime_schema, integer_schema, line_schema, object_schema, slug_schema
+from personas.api.schema import (
+    boolean_schema,
+    datetime_schema,
+    integer_schema,
+    line_schema,
+    model_field_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
-from personas.models import Workspace
+from personas.models import Agent, Workspace
 from personas.roles import Permission
-from personas.workspaces.services import create_workspace, rename_workspace
+from personas.workspaces.services import create_workspace, edit_workspace
 
 MAX_NAME = Workspace._meta.get_field("name").max_length or 0
 NAME_SCHEMA = line_schema(MAX_NAME, least=1, description="Display name of the workspace.")
+POLICY_SCHEMA = model_field_schema(Agent._meta.get_field("release_policy"))
+PATCH_FIELDS = {
+    "name": NAME_SCHEMA,
+    "default_release_policy": POLICY_SCHEMA,
+    "requires_second_factor": boolean_schema(),
+}
 WORKSPACE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
-        "slug": {"type": "string", "description": "Part of its page URLs. It never changes."},
+        "slug": {"type": "string", "description": "Part of its page URLs. An owner can change it."},
         "name": {"type": "string"},
-        "ledger_months": integer_schema(6, description="How many days ledger entries are kept."),
+        "ledger_months": integer_schema(6, description="How many months ledger entries are kept."),
+        "default_release_policy": POLICY_SCHEMA,
+        "requires_second_factor": boolean_schema(),
         "created_at": datetime_schema(),
         "etag": {"type": "string", "description": "Send it as If-Match."},
     },
@@ -33,6 +49,8 @@ WORKSPACE_EXAMPLE = {
     "slug": "harbour",
     "name": "Harbour",
     "ledger_months": 24,
+    "default_release_policy": "automatic",
+    "requires_second_factor": False,
     "created_at": "2026-03-07T14:55:05Z",
     "etag": '"5f2b0c1d9a3e4f60"',
 }
@@ -47,12 +65,14 @@ def api_read_workspace(call: ApiRequest) -> ApiResponse:
     return workspace_response(call.workspace)
 
 
-def api_rename_workspace(call: ApiRequest) -> ApiResponse:
+def api_edit_workspace(call: ApiRequest) -> ApiResponse:
     check_etag(get_workspace_etag(call.workspace), call.if_match)
-    name = call.body.get("name", call.workspace.name).strip()
-    if name == call.workspace.name:
-        return workspace_response(call.workspace)
-    return workspace_response(rename_workspace(call.workspace, name, by=call.actor))
+    values = {
+        name: value.strip() if isinstance(value, str) else value
+        for name, value in call.body.items()
+        if name in PATCH_FIELDS
+    }
+    return workspace_response(edit_workspace(call.workspace, values, by=call.actor))
 
 
 def api_create_workspace(call: ApiRequest) -> ApiResponse:
@@ -73,6 +93,8 @@ def get_workspace_fields(workspace: Workspace) -> dict[str, Any]:
         "slug": workspace.slug,
         "name": workspace.name,
         "ledger_months": workspace.ledger_months,
+        "default_release_policy": workspace.default_release_policy,
+        "requires_second_factor": workspace.requires_second_factor,
         "created_at": datetime_json(workspace.created_at),
     }
 
@@ -97,15 +119,17 @@ urlpatterns: list[URLPattern] = [
             tag="workspace",
         ),
         patch=Operation(
-            api_rename_workspace,
-            "Rename the workspace of the key",
+            api_edit_workspace,
+            "Change the workspace of the key",
             operation_id="updateWorkspace",
-            body=object_schema({"name": NAME_SCHEMA}, required=(), title="WorkspacePatch"),
+            body=object_schema(PATCH_FIELDS, required=(), title="WorkspacePatch"),
             body_example={"name": "Harbour"},
             answer=WORKSPACE_SCHEMA,
             example=WORKSPACE_EXAMPLE,
             is_conditional=True,
-            note="Requires an admin key of an owner with the verb `manage`. The slug does not change.",
+            note="Requires an admin key of an owner with the verb `manage`. `default_release_policy` applies "
+            "to new agents. `requires_second_factor` applies to pages, not to keys; only a user with a "
+            "second factor can turn it on.",
             **MANAGE_OPTIONS,
         ),
     ),

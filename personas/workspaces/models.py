@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
+from core.db.line_lists import LineListField
 from core.timezones import validate_timezone
 
 slug_validator = RegexValidator(
@@ -21,6 +22,7 @@ slug_validator = RegexValidator(
 
 # Slugs that no record may have, because URLs such as `/souls/new` use them for other pages.
 RESERVED_SLUGS = {"new", "import"}
+MAX_FORMER_SLUGS = 20
 
 
 def validate_not_reserved(value: str) -> None:
@@ -71,17 +73,41 @@ class User(AbstractUser):
         return self.name or self.email
 
 
+class ReleasePolicy(models.TextChoices):
+    """Whether a new prompt version is released to production automatically or only after a review."""
+
+    AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
+    REVIEWED = "reviewed", _("Reviewed: another member approves first")
+
+
 class Workspace(models.Model):
     """A workspace (tenant). No data is shared between workspaces."""
 
     name = LineField(max_length=80)
     slug = models.SlugField(max_length=48, unique=True, validators=[slug_validator])
+    # Slugs that the workspace had before, the last one first. Their URLs redirect members to the current one.
+    former_slugs = LineListField(
+        max_items=MAX_FORMER_SLUGS, item_length=48, blank=True, default=list, db_default="", editable=False
+    )
     # If True, a discovered skill is used in prompts only after its current content was approved.
     skills_need_trust = models.BooleanField(default=True)
     last_task_number = models.PositiveIntegerField(default=0, editable=False)
     # Retention period of ledger rows in months. Auditors need at least half a year.
     ledger_months = models.PositiveSmallIntegerField(default=24, validators=[MinValueValidator(6)])
+    # Release policy of new agents. Changing it does not change existing agents.
+    default_release_policy = models.CharField(
+        max_length=10,
+        choices=ReleasePolicy.choices,
+        default=ReleasePolicy.AUTOMATIC,
+        db_default=ReleasePolicy.AUTOMATIC.value,
+    )
+    # If True, members without a second factor are redirected to the page that sets one up.
+    requires_second_factor = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    # Set by delete_workspace. Its pages return 404, and its owners can restore it for some days.
+    deleted_at = models.DateTimeField(null=True, editable=False)
+    # Set when all rows of a deleted workspace were removed. Only this row is left.
+    removed_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         constraints = [

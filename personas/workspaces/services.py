@@ -1,5 +1,10 @@
-"""Create and rename workspaces."""
+"""Create workspaces and change their settings."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.utils import is_mfa_enabled
 from django.db import transaction
 from django.utils.crypto import get_random_string
 from django.utils.translation import gettext as _
@@ -13,11 +18,14 @@ from personas.models import BUILT_IN_CHANNELS, AuditEvent, Channel, Membership, 
 from personas.records.revisions import build_revision
 from personas.records.services import convert_save_errors
 from personas.roles import Role
+from personas.tenancy.lost_nodes import lock_workspace
 from personas.tenancy.middleware import list_memberships
-from personas.workspaces.models import RESERVED_SLUGS
+from personas.workspaces.models import MAX_FORMER_SLUGS, RESERVED_SLUGS
 
 # Length of the random suffix of a slug that is in use.
 SUFFIX_LENGTH = 4
+# Recovery codes alone are no second factor.
+FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 
 # Runs without a workspace scope: the new workspace has no id yet, and its slug must be unique among all.
@@ -48,11 +56,12 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
     return workspace
 
 
-def check_workspace_slug(slug: str, owner: User) -> None:
+def check_workspace_slug(slug: str, owner: User | None) -> None:
     """Raise InvalidInput if the slug is reserved, or belongs to a workspace that the owner knows."""
     if slug in RESERVED_SLUGS:
         raise InvalidInput.on("slug", _("“%(slug)s” is reserved. Choose another slug.") % {"slug": slug})
-    if slug in {membership.workspace.slug for membership in list_memberships(owner)}:
+    memberships = list_memberships(owner) if owner else []
+    if slug in {membership.workspace.slug for membership in memberships}:
         message = _("You already have a workspace with the slug “%(slug)s”. Choose another slug.")
         raise InvalidInput.on("slug", message % {"slug": slug})
 
@@ -94,21 +103,76 @@ def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
 
 
 @transaction.atomic
-def rename_workspace(workspace: Workspace, name: str, *, by: Actor) -> Workspace:
-    """Change the name of a workspace. Its slug, and therefore its URL, stays the same."""
-    workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
-    before, workspace.name = {"name": workspace.name}, name
+def edit_workspace(workspace: Workspace, values: Mapping[str, Any], *, by: Actor) -> Workspace:
+    """Change the name or other settings of a workspace, and write an audit event if a value changed."""
+    workspace = lock_workspace(workspace.pk)
+    before = {name: getattr(workspace, name) for name in values}
+    after = {name: value for name, value in values.items() if value != before[name]}
+    if not after:
+        return workspace
+    if after.get("requires_second_factor"):
+        check_own_second_factor(by)
+    for name, value in after.items():
+        setattr(workspace, name, value)
     with convert_save_errors():
         workspace.full_clean()
-        workspace.save(update_fields=["name"])
+        workspace.save(update_fields=list(after))
     write_audit_event(
         workspace,
-        "renamed",
+        "renamed" if list(after) == ["name"] else "changed settings",
         "workspace",
         workspace.pk,
-        name,
+        workspace.name,
         by=by,
-        before=before,
-        after={"name": workspace.name},
+        before={name: before[name] for name in after},
+        after=after,
     )
     return workspace
+
+
+# Runs without a workspace scope: the slug must be unique among all workspaces.
+@all_workspaces()
+@transaction.atomic
+def change_workspace_slug(workspace: Workspace, slug: str, *, by: Actor) -> Workspace:
+    """Change the slug of a workspace, which is part of the URLs of its pages.
+
+    If the slug is in use, the workspace gets another one that starts with it. URLs with the old slug
+    are redirected, until another workspace of the member has it. API keys are not affected.
+    """
+    workspace = lock_workspace(workspace.pk)
+    if slug == workspace.slug:
+        return workspace
+    check_workspace_slug(slug, by.user)
+    before, workspace.slug = workspace.slug, find_free_workspace_slug(slug)
+    former = [before, *(one for one in workspace.former_slugs if one not in {before, workspace.slug})]
+    workspace.former_slugs = former[:MAX_FORMER_SLUGS]
+    with convert_save_errors():
+        workspace.full_clean()
+        workspace.save(update_fields=["slug", "former_slugs"])
+    write_audit_event(
+        workspace,
+        "changed settings",
+        "workspace",
+        workspace.pk,
+        workspace.name,
+        by=by,
+        before={"slug": before},
+        after={"slug": workspace.slug},
+    )
+    return workspace
+
+
+def check_own_second_factor(by: Actor) -> None:
+    """Raise InvalidInput if the user has no second factor, and would be the first one to be redirected."""
+    if by.user is None or not is_mfa_enabled(by.user):
+        raise InvalidInput.on(
+            "requires_second_factor",
+            _("Set up a second factor for your own account first. You would need it for this page too."),
+        )
+
+
+def count_second_factors(workspace: Workspace) -> tuple[int, int]:
+    """Return how many members have a second factor, and how many members there are."""
+    user_ids = list(Membership.objects.in_workspace(workspace).values_list("user", flat=True))
+    factors = Authenticator.objects.filter(user__in=user_ids, type__in=FACTOR_TYPES)
+    return factors.values("user").distinct().count(), len(user_ids)

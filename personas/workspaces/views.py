@@ -2,19 +2,44 @@
 
 from typing import cast
 
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from personas.accounts.account_adapter import INVITATION_SESSION_KEY
+from personas.api_keys.selectors import filter_active_keys, list_keys
 from personas.errors import InvalidInput
-from personas.members.forms import AccountForm, RenameWorkspaceForm, WorkspaceForm
-from personas.models import User
+from personas.members.forms import (
+    AccountForm,
+    DeleteWorkspaceForm,
+    WorkspaceForm,
+    WorkspaceSettingsForm,
+    WorkspaceSlugForm,
+)
+from personas.models import Agent, Membership, User
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, list_memberships, require_permission
-from personas.workspaces.services import create_workspace, rename_workspace
+from personas.tenancy.middleware import (
+    WorkspaceRequest,
+    list_memberships,
+    require_permission,
+    require_reauthentication,
+)
+from personas.workspaces.deletion import (
+    RESTORE_DAYS,
+    delete_workspace,
+    get_restore_deadline,
+    list_restorable_workspaces,
+    restore_own_workspace,
+)
+from personas.workspaces.services import (
+    change_workspace_slug,
+    count_second_factors,
+    create_workspace,
+    edit_workspace,
+)
 
 ALLOWED_METHODS = ["GET", "HEAD", "POST"]
 
@@ -23,14 +48,32 @@ ALLOWED_METHODS = ["GET", "HEAD", "POST"]
 def choose_workspace(request: HttpRequest) -> HttpResponse:
     """Redirect to a pending invitation, or to the user's workspace if there is only one.
 
-    Otherwise list the workspaces of the user.
+    Otherwise list the workspaces of the user, and the deleted ones that the user can restore.
     """
     if token := request.session.get(INVITATION_SESSION_KEY):
         return redirect("invitation", token)
-    memberships = list_memberships(cast("User", request.user))
-    if len(memberships) == 1:
+    user = cast("User", request.user)
+    memberships, deleted = list_memberships(user), list_restorable_workspaces(user)
+    if len(memberships) == 1 and not deleted:
         return redirect("home", memberships[0].workspace.slug)
-    return render(request, "personas/workspaces/choose.html", {"own": memberships})
+    context = {"own": memberships, "deleted": [(row, get_restore_deadline(row)) for row in deleted]}
+    return render(request, "personas/workspaces/choose.html", context)
+
+
+@require_POST
+def restore_workspace_view(request: HttpRequest, workspace_id: int) -> HttpResponse:
+    """Restore a deleted workspace. Only its owners can, for some days; others get 404."""
+    user = cast("User", request.user)
+    found = [row for row in list_restorable_workspaces(user) if row.pk == workspace_id]
+    if not found:
+        raise Http404("Workspace not found.")
+    workspace = restore_own_workspace(found[0], user)
+    messages.success(
+        request,
+        _("Workspace “%(workspace)s” restored. Its API keys stay revoked: create new ones.")
+        % {"workspace": workspace.name},
+    )
+    return redirect("home", workspace.slug)
 
 
 @require_http_methods(ALLOWED_METHODS)
@@ -55,18 +98,69 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
 
 @require_permission(Permission.MANAGE_MEMBERS)
 def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
-    form = RenameWorkspaceForm(request.POST or None, initial={"name": request.workspace.name})
+    workspace = request.workspace
+    current = {name: getattr(workspace, name) for name in WorkspaceSettingsForm.base_fields}
+    form = WorkspaceSettingsForm(request.POST or None, initial=current)
     if request.method == "POST" and form.is_valid():
         try:
-            rename_workspace(request.workspace, form.cleaned_data["name"], by=request.actor)
+            edit_workspace(workspace, form.cleaned_data, by=request.actor)
         except InvalidInput as error:
-            form.add_error("name", error.errors.get("name", [error.message]))
+            for name, texts in error.errors.items():
+                form.add_error(name if name in form.fields else None, texts)
         else:
             messages.success(request, _("Saved."))
-            return redirect("workspace-settings", request.workspace.slug)
-    return render(
-        request, "personas/workspaces/settings.html", {"form": form}, status=422 if form.errors else 200
-    )
+            return redirect("workspace-settings", workspace.slug)
+    factor_count, member_count = count_second_factors(workspace)
+    context = {
+        "form": form,
+        "slug_form": WorkspaceSlugForm(initial={"slug": workspace.slug}),
+        "factor_count": factor_count,
+        "member_count": member_count,
+        "event_months": settings.DRAMATIS_KEEP_EVENTS_MONTHS,
+    }
+    return render(request, "personas/workspaces/settings.html", context, status=422 if form.errors else 200)
+
+
+@require_permission(Permission.MANAGE_MEMBERS)
+@require_POST
+def change_slug(request: WorkspaceRequest) -> HttpResponse:
+    """Change the slug of the workspace. The form is on the page of its settings."""
+    form = WorkspaceSlugForm(request.POST)
+    workspace = request.workspace
+    if not form.is_valid():
+        messages.error(request, " ".join(map(str, form.errors["slug"])))
+        return redirect("workspace-settings", workspace.slug)
+    try:
+        workspace = change_workspace_slug(workspace, form.cleaned_data["slug"], by=request.actor)
+    except InvalidInput as error:
+        messages.error(request, " ".join(error.errors.get("slug", [error.message])))
+    else:
+        messages.success(request, _("The slug is “%(slug)s”.") % {"slug": workspace.slug})
+    return redirect("workspace-settings", workspace.slug)
+
+
+@require_permission(Permission.MANAGE_MEMBERS)
+@require_reauthentication
+def delete_workspace_view(request: WorkspaceRequest) -> HttpResponse:
+    """Delete the workspace after the owner has typed its name."""
+    workspace = request.workspace
+    form = DeleteWorkspaceForm(request.POST or None, workspace_name=workspace.name)
+    if request.method == "POST" and form.is_valid():
+        delete_workspace(workspace, by=request.actor)
+        messages.success(
+            request,
+            _("Workspace “%(workspace)s” deleted. You can restore it for %(days)s days.")
+            % {"workspace": workspace.name, "days": RESTORE_DAYS},
+        )
+        return redirect("start")
+    context = {
+        "form": form,
+        "restore_days": RESTORE_DAYS,
+        "agent_count": Agent.objects.in_workspace(workspace).filter(archived_at=None).count(),
+        "member_count": Membership.objects.in_workspace(workspace).count(),
+        "key_count": filter_active_keys(list_keys(workspace)).count(),
+    }
+    return render(request, "personas/workspaces/delete.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(ALLOWED_METHODS)

@@ -46,6 +46,8 @@ APPLIED_SENTENCES = {
     selectors.GRANT_WITHDRAWN: "allowed folders withdrawn: {}",
     selectors.ACCOUNT_CHANGED: "account changes (passwords, second factors, email addresses): {}",
     selectors.ERASED: "erasures repeated: {}",
+    selectors.WORKSPACE_DELETED: "workspaces deleted: {}",
+    selectors.WORKSPACE_RESTORED: "deleted workspaces restored: {}",
 }
 
 

@@ -169,7 +169,7 @@ def verify_all_workspaces(report: ProgressReporter) -> None:
 
     Checkpoints that are missing from the checkpoint files are appended first.
     """
-    for workspace in Workspace.objects.order_by("pk"):
+    for workspace in Workspace.objects.filter(removed_at=None).order_by("pk"):
         write_checkpoint_copies(workspace.pk)
         result = verify_workspace(workspace)
         if result.first:

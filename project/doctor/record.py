@@ -28,7 +28,7 @@ RECORD_ADVICE = "Do not change the database. Run manage.py verify_chain, and com
 
 def check_record(*, full: bool = False) -> Iterator[Finding]:
     deadline, checked = time.monotonic() + TIME_LIMIT_SECONDS, 0
-    workspaces = list(Workspace.objects.order_by("pk"))
+    workspaces = list(Workspace.objects.filter(removed_at=None).order_by("pk"))
     for workspace in workspaces:
         if not full and time.monotonic() > deadline:
             yield report_warning(
@@ -98,7 +98,7 @@ LAG_ADVICE = "Check that worker and beat are running, and search the worker's lo
 def check_ledger_times() -> Iterator[Finding]:
     """Report workspaces whose newest blocks have rows with times from a clock that was wrong."""
     faults = {}
-    for workspace in Workspace.objects.order_by("pk"):
+    for workspace in Workspace.objects.filter(removed_at=None).order_by("pk"):
         times = LedgerTimes()
         blocks = LedgerBlock.objects.in_workspace(workspace).order_by("-sequence")[:BLOCKS_PER_WORKSPACE]
         for block in reversed(blocks):

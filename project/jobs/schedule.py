@@ -15,6 +15,7 @@ JOB_ROUTES = {
     "prompts.tasks.verify_chain_job": {"queue": "long"},
     "prompts.tasks.maintain_partitions_job": {"queue": "long"},
     "project.tasks.purge_contents_job": {"queue": "long"},
+    "project.tasks.remove_workspaces_job": {"queue": "long"},
 }
 
 
@@ -45,6 +46,7 @@ JOB_SCHEDULE = {
     "delete-expired-reports": run_every(3_600, "project.tasks.purge_reports_job", expires=3_000),
     "delete-expired-events": run_every(3_600, "project.tasks.purge_events_job", expires=3_000),
     "delete-unused-contents": run_every(86_400, "project.tasks.purge_contents_job", expires=80_000),
+    "remove-deleted-workspaces": run_every(86_400, "project.tasks.remove_workspaces_job", expires=80_000),
     "delete-expired-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
     "measure-metrics": run_every(60, "project.tasks.measure_metrics_job", expires=50),
     "record-heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),

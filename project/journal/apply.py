@@ -1,7 +1,8 @@
 """Apply endings to a restored database: what ended after the backup ends again.
 
-An ending never gives a right, with one exception: ownership that was transferred, if the workspace would
-have no owner otherwise. A row that was created after an ending is another one with the same id.
+An ending never gives a right, with two exceptions: ownership that was transferred, if the workspace would
+have no owner otherwise, and a deleted workspace that its owner restored. A row that was created after an
+ending is another one with the same id.
 """
 
 from collections import Counter
@@ -17,8 +18,18 @@ from personas.api_keys.services import revoke_key
 from personas.erasure.services import ERASABLE_FIELDS
 from personas.errors import DomainError
 from personas.members.services import change_role, remove_member, withdraw_invitation
-from personas.models import ApiKey, Erasure, ErasureProgress, Invitation, Membership, Record, User
+from personas.models import (
+    ApiKey,
+    Erasure,
+    ErasureProgress,
+    Invitation,
+    Membership,
+    Record,
+    User,
+    Workspace,
+)
 from personas.roles import Role
+from personas.workspaces.deletion import delete_workspace, reopen_workspace
 from project.journal import selectors
 from project.journal.accounts import RESTORE_ACTOR, apply_account_ending
 from project.journal.files import Ending
@@ -30,6 +41,7 @@ from skills.sources.grants import withdraw_grant
 
 # Roles from the most rights to the fewest.
 ROLE_RANKS = {role: rank for rank, role in enumerate(Role.values)}
+WORKSPACE_KINDS = (selectors.WORKSPACE_DELETED, selectors.WORKSPACE_RESTORED)
 ERASABLE_MODELS: Mapping[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELDS}
 
 
@@ -52,10 +64,11 @@ def apply_endings(endings: Iterable[Ending]) -> AppliedEndings:
             elif (apply_ending := APPLY_BY_KIND.get(ending["kind"])) is not None:
                 if count := apply_ending(ending, applied.notes):
                     applied.counts[ending["kind"]] += count
-            elif ending["kind"] != selectors.ERASED:
+            elif ending["kind"] not in (selectors.ERASED, *WORKSPACE_KINDS):
                 applied.notes.append(
                     f"An ending of the unknown kind “{ending['kind']}” was skipped. Use a newer release."
                 )
+        apply_workspace_states(endings, applied)
     # Each erasure is a transaction of its own: it may build many prompts again.
     for ending in endings:
         if ending["kind"] == selectors.ERASED:
@@ -157,6 +170,32 @@ def apply_member_ending(ending: Ending, owners: set[tuple[int, int]], applied: A
         )
     else:
         applied.counts[ending["kind"]] += 1
+
+
+# --- workspaces ----------------------------------------------------------------------------------------
+
+
+def apply_workspace_states(endings: Iterable[Ending], applied: AppliedEndings) -> None:
+    """Delete workspaces that were deleted after the backup; restore those that were restored after it.
+
+    The last ending of a workspace counts. The days in which an owner can restore it begin again.
+    """
+    last = {ending["workspace"]: ending for ending in endings if ending["kind"] in WORKSPACE_KINDS}
+    for ending in last.values():
+        apply_workspace_state(ending, applied)
+
+
+def apply_workspace_state(ending: Ending, applied: AppliedEndings) -> None:
+    rows = Workspace.objects.filter(pk=ending["workspace"], created_at__lte=get_ending_time(ending))
+    workspace = rows.filter(removed_at=None).first()
+    is_deleted = ending["kind"] == selectors.WORKSPACE_DELETED
+    if workspace is None or (workspace.deleted_at is not None) == is_deleted:
+        return
+    if is_deleted:
+        delete_workspace(workspace, by=RESTORE_ACTOR)
+    else:
+        reopen_workspace(workspace, by=RESTORE_ACTOR)
+    applied.counts[ending["kind"]] += 1
 
 
 # --- erasures ------------------------------------------------------------------------------------------

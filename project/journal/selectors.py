@@ -1,4 +1,4 @@
-"""List what ended in the database: keys, memberships, invitations, grants, account security and erasures.
+"""List what ended in the database: keys, members, invitations, grants, account security, texts, workspaces.
 
 Endings contain ids, digests and times, and for an erasure its reason and person, as its tombstone does. They
 contain no text of records, no email address of an account, and no secret.
@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from django.db.models import Exists, F, OuterRef, TextField
 from django.db.models.functions import Cast
 
+from core.db.expiry import REMOVAL_KIND
 from personas.accounts.models import SecurityEvent, SecurityEventKind
 from personas.models import ApiKey, AuditEvent, Erasure, Invitation, User
 from personas.roles import Role
@@ -30,12 +31,15 @@ KEY_REVOKED, KEY_SHORTENED = "key_revoked", "key_shortened"
 MEMBER_REMOVED, ROLE_CHANGED = "member_removed", "role_changed"
 INVITATION_WITHDRAWN, GRANT_WITHDRAWN = "invitation_withdrawn", "grant_withdrawn"
 ACCOUNT_CHANGED, ERASED = "account_changed", "erased"
+WORKSPACE_DELETED, WORKSPACE_RESTORED = "workspace_deleted", "workspace_restored"
 # Endings whose rows are deleted or keep no time: kind and verb of their audit events.
 AUDITED_ENDINGS = {
     ("member", "removed"): MEMBER_REMOVED,
     ("member", "left"): MEMBER_REMOVED,
     ("member", "role changed"): ROLE_CHANGED,
     ("source_grant", "withdrawn"): GRANT_WITHDRAWN,
+    ("workspace", "deleted"): WORKSPACE_DELETED,
+    ("workspace", "restored"): WORKSPACE_RESTORED,
 }
 PASSWORD_EVENTS = frozenset({SecurityEventKind.PASSWORD_CHANGED, SecurityEventKind.PASSWORD_RESET})
 # Security events after which something of the account may have ended.
@@ -100,9 +104,10 @@ def iterate_withdrawn_invitations(since: datetime) -> Iterator[Ending]:
 
 
 def iterate_audited_endings(since: datetime) -> Iterator[Ending]:
-    """Yield removed members, changed roles and withdrawn grants.
+    """Yield removed members, changed roles, withdrawn grants, and deleted and restored workspaces.
 
-    All changes of roles are in the journal: the last one of a member counts.
+    All changes of roles are in the journal: the last one of a member counts. So does the last one of a
+    workspace that was deleted and restored.
     """
     workspace_ids = list(list_workspaces_in_scope().order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(workspace_ids), CHUNK_SIZE):
@@ -133,7 +138,8 @@ def read_role(text: str | None) -> str:
 
 
 def iterate_erasures(since: datetime) -> Iterator[Ending]:
-    for erasure in Erasure.unscoped.filter(at__gte=since).order_by("at"):
+    # A deleted workspace is listed by its audit event.
+    for erasure in Erasure.unscoped.filter(at__gte=since).exclude(kind=REMOVAL_KIND).order_by("at"):
         yield build_ending(
             ERASED,
             erasure.workspace_id,

@@ -47,7 +47,7 @@ def measure_metrics() -> dict[str, float]:
     for counts in query_workspaces(count_records):
         sums.update(counts)
     values: dict[str, float] = {
-        "workspaces": Workspace.objects.count(),
+        "workspaces": Workspace.objects.filter(deleted_at=None).count(),
         **{name: sums[name] for name in ("agents", "prompts", "versions_total", "prompts_unbuilt")},
         "stale_bots": count_outdated_bots(),
         **measure_call_storage(),

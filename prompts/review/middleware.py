@@ -36,7 +36,9 @@ EXEMPT_NAMESPACES = {
     "ledger": "reads the ledger",
 }
 EXEMPT_VIEWS = {
-    "workspace-settings": "name of the workspace",
+    "workspace-settings": "name of the workspace, release policy of new agents, second factors",
+    "workspace-slug": "slug of the workspace",
+    "delete-workspace": "closes the workspace; no prompt is served after it",
     "skills:check": "validates a text that is not saved",
     "quick-start:preview": "shows the prompt of an agent that is not saved",
     "quick-start:key": "creates an API key",

@@ -215,6 +215,7 @@ def request_due_refreshes(now: datetime) -> list[RefreshRun]:
     runs = RefreshRun.unscoped.filter(workspace=OuterRef("workspace"), source=OuterRef("pk"))
     sources = (
         Source.unscoped.filter(archived_at=None, source_kind="folder", refresh_minutes__isnull=False)
+        .filter(workspace__deleted_at=None)
         .exclude(Exists(runs.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])))
         .annotate(last_finished_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
         .order_by(F("last_finished_at").asc(nulls_first=True))

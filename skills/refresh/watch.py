@@ -98,7 +98,7 @@ def build_watch_plan() -> WatchPlan:
 
 def list_watched_sources() -> list[Source]:
     """List the active folder sources of all workspaces whose folder operators still allow."""
-    rows = Source.unscoped.filter(archived_at=None, source_kind=SourceKind.FOLDER)
+    rows = Source.unscoped.filter(archived_at=None, source_kind=SourceKind.FOLDER, workspace__deleted_at=None)
     rows = rows.select_related("grant", "workspace").order_by("pk")
     return [source for source in rows if source.grant and is_folder_allowed(source.grant.path)]
 

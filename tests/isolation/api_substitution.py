@@ -123,6 +123,7 @@ PLAIN_NAMES = """
     updated_since valid_from valid_until values verb verbs vibe wait working_directory
 """
 MORE_PLAIN_NAMES = """
+    default_release_policy requires_second_factor
     trace_id with_created
     caps depth entries file_bytes folder_entries format global_folder off paths rules seconds skip_folders
     take total_bytes

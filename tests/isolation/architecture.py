@@ -22,6 +22,7 @@ MAY_QUERY_UNSCOPED = {
     "personas/tenancy/middleware.py": "memberships of a user, listed before a workspace is known",
     "personas/members/services.py": "an invitation is looked up by its signed link",
     "personas/accounts/account_adapter.py": "an invitation that a visitor opened before signing up",
+    "personas/workspaces/deletion.py": "deleted workspaces of a user, who restores one of them",
     "personas/admin.py": "operators see all workspaces",
     "personas/api_keys/selectors.py": "a key is looked up by its digest and determines the workspace",
     "personas/webhooks/fan_out.py": "the workers find new events and due deliveries of all workspaces",

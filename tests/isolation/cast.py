@@ -143,6 +143,8 @@ def seed_workspace(stage: Stage, home: str) -> None:
     values = stage.canaries.values(home, Workspace)
     owner = make_person(stage, home)
     workspace = create_workspace(values["name"], values["slug"], owner=owner)
+    workspace.former_slugs = [values["former_slugs"]]
+    workspace.save(update_fields=["former_slugs"])
     if home == ELSEWHERE:
         # Task numbers are per workspace; a foreign number must not exist at home.
         workspace.last_task_number = 100

@@ -163,7 +163,16 @@ INSIDE: dict[str, Page] = {
     ),
     "notifications:open": action(READ, is_personal=True, objects={"key": ("notifications", "pk")}),
     "notifications:read": action(READ, is_personal=True, objects={"key": ("notifications", "pk")}),
-    "workspace-settings": Page(read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Renamed"}),
+    "workspace-settings": Page(
+        read=OWNERS,
+        write=OWNERS,
+        body=lambda s, h: {"name": "Renamed", "default_release_policy": "reviewed"},
+    ),
+    "workspace-slug": action(OWNERS, body=lambda s, h: {"slug": "renamed"}),
+    # A wrong name: with the right one, the workspace would be gone for the next request.
+    "delete-workspace": Page(
+        read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Another"}, status=422, changes=False
+    ),
     "members:list": Page(),
     "members:export": Page(),
     "members:invite": action(OWNERS, body=lambda s, h: {"email": "new@example.com", "role": "viewer"}),
@@ -224,6 +233,8 @@ OUTSIDE: dict[str, OutsidePage] = {
     "api:errors": OutsidePage(200, 200),
     "start": OutsidePage(302, 200, member=302),
     "new-workspace": OutsidePage(302, 200),
+    # POST only; who can restore which workspace is tested in tests/personas/workspaces.
+    "restore-workspace": OutsidePage(302, 405),
     "profile": OutsidePage(302, 200),
     "security-events": OutsidePage(302, 200),
     # A forged token is 410 for all; real tokens are tested separately.

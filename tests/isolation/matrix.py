@@ -381,7 +381,7 @@ def is_due_outside(requester: Requester, route: Route, position: int) -> bool:
     )
 
 
-ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id": "1"}
+ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id": "1", "workspace_id": "1"}
 
 
 def check_outside_page(stage: Stage, cell: Cell) -> list[str]:

@@ -87,7 +87,7 @@ def find_missing_workspaces(copy: Path) -> set[int]:
 
 
 def list_named_workspaces(options: dict[str, Any]) -> list[Workspace]:
-    rows = Workspace.objects.order_by("pk")
+    rows = Workspace.objects.filter(removed_at=None).order_by("pk")
     if not options["workspace"]:
         return list(rows)
     workspaces = list(rows.filter(slug=options["workspace"]))

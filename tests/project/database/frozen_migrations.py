@@ -54,6 +54,10 @@ FROZEN: dict[str, dict[str, str]] = {
         "ReplaceLedgerFunctions": "functions with the same arguments and results: no table is locked, and "
         "the previous release can call them",
     },
+    "prompts.0032_removed_workspaces": {
+        "AllowWorkspaceRemoval": "replaces trigger functions, which locks no table; what was refused before "
+        "is refused after it, except for workspaces that were deleted two weeks ago",
+    },
     "skills.0011_plain_labels": {
         "AlterConstraint source source_schedule_sane": "changes the error message only; the condition is the "
         "same, so no statement is run",
