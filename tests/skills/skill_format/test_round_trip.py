@@ -83,7 +83,7 @@ def test_samples_survive_being_written(name):
 @pytest.mark.parametrize(
     ("skill", "message"),
     [
-        (ParsedSkill("a", body="x" * 300_000), "bytes"),
+        (ParsedSkill("a", body="x" * 300_000), "256 KiB"),
         (ParsedSkill("a", description="x" * 17_000), "16 KiB"),
         (ParsedSkill("a", license="a\x00b"), r"U\+0000"),
         (ParsedSkill("a", body="\x1b"), r"U\+001B"),
