@@ -1,8 +1,8 @@
 """Template tags for context files: states, kinds, texts and diffs. Hidden characters are made visible."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -128,9 +128,10 @@ def render_marks(excerpt: str) -> Iterator[str | SafeString]:
 
 
 @register.filter
-def hidden_character_names(excerpt: str) -> list[str]:
-    """List the hidden characters of a scanner excerpt, such as “U+200B ZERO WIDTH SPACE”, each once."""
-    codes = dict.fromkeys(EXCERPT_MARK_PATTERN.findall(excerpt))
+def hidden_character_names(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """List the hidden characters in excerpts of findings, such as “U+200B ZERO WIDTH SPACE”, each once."""
+    excerpts = [finding["excerpt"] for finding in findings or ()]
+    codes = dict.fromkeys(code for excerpt in excerpts for code in EXCERPT_MARK_PATTERN.findall(excerpt))
     return [build_glyph(chr(int(code, 16))).title for code in codes]
 
 
