@@ -77,8 +77,8 @@ class EditConflict(DomainError):
         self.record, self.expected = record, expected
         super().__init__(
             _(
-                "This was changed after you opened it. You edited revision %(expected)s, but the "
-                "current revision is %(revision)s."
+                "This record was changed after you opened it. You edited revision "
+                "%(expected)s, but the current revision is %(revision)s."
             )
             % {"expected": expected, "revision": record.revision}
         )

@@ -30,7 +30,7 @@ LAYOUT_LABELS = {
 
 STATED_CHOICES = [
     ("", _("No: the agent is assumed to have file access")),
-    ("yes", _("Yes: only the ones listed here")),
+    ("yes", _("Yes: only those listed below")),
 ]
 
 # The family of pages that creates the record of a field, and the text of the link.
@@ -53,7 +53,7 @@ class IdentityForm(RecordForm):
         "creature": _("Completes “You are a …”."),
         "vibe": _("Completes “Your vibe: …”."),
         "text": _("Markdown, for everything that does not fit in the fields above."),
-        "extra": _("Other YAML keys of IDENTITY.md, kept as written."),
+        "extra": _("Other YAML keys from IDENTITY.md, kept as written."),
     }
     fieldsets = (
         (
@@ -95,23 +95,27 @@ class AgentForm(RecordForm):
     help_texts = {
         "slug": _("Used in API calls. Cannot be changed later. Use lowercase letters, digits and hyphens."),
         "description": _(
-            "One line for your team. Prompts contain it only where this agent is a tool of another agent."
+            "One line for your team. Appears in prompts only when another agent uses this agent as a tool."
         ),
-        "instructions": _("Markdown: how this agent works."),
+        "instructions": _("How this agent works, in Markdown."),
         "working_directory": _(
-            "The agent's working directory. Context files are searched from here upwards."
+            "The agent's working directory. Context files are found here and in parent directories."
         ),
         "directories": _("Other directories that the agent can read and write. One path per line."),
         "capabilities": _(
-            "One name per line. Layouts use “files” and “persistence”; other names are only stored. "
-            "If you state the capabilities and leave this empty, the agent has none."
+            "One name per line. Layouts only use “files” and “persistence”. If "
+            "capabilities are limited and this is empty, the agent has none."
         ),
         "documentation_main": _("A path or URL. The pi layout points to it."),
         "documentation_additional": _("A path or URL."),
         "documentation_examples": _("A path or URL."),
     }
     fieldsets = (
-        (_("Agent"), _("The name in lists, and the slug that bots use."), ("name", "slug", "description")),
+        (
+            _("Agent"),
+            _("The name shown in lists, and the slug that bots use."),
+            ("name", "slug", "description"),
+        ),
         (
             _("Persona"),
             _("Shared parts. Editing one changes every agent that uses it."),
@@ -121,40 +125,40 @@ class AgentForm(RecordForm):
         (
             _("Capabilities"),
             _(
-                "What the agent can do with its directories. Prompts explain storage only if it has "
-                "files or persistence."
+                "What the agent can do with its directories. Prompts explain storage only "
+                "if the agent has “files” or “persistence”."
             ),
             ("states_capabilities", "capabilities"),
         ),
         (
             _("Documentation"),
-            _("Documentation of the software that the agent runs in."),
+            _("Documentation for the software that the agent runs in."),
             ("documentation_main", "documentation_additional", "documentation_examples"),
         ),
         (
             _("Tools and channels"),
-            _("The tools it can call, and its channels."),
+            _("The tools the agent can call, and its channels."),
             ("tools", "planning_tools", "channels"),
         ),
         (
             _("Prompt"),
-            _("The layout of the prompt, and how new versions reach production."),
+            _("The prompt layout, and how new versions reach production."),
             ("layout", "release_policy"),
         ),
     )
 
     layout = forms.ChoiceField(choices=[(name, LAYOUT_LABELS[name]) for name in LAYOUTS], initial="dramatis")
     identity = RecordChoiceField(required=False, empty_label=_("No identity"))
-    soul = RecordChoiceField(required=False, empty_label=_("The built-in default soul"))
+    soul = RecordChoiceField(required=False, empty_label=_("Built-in default soul"))
     user_profile = RecordChoiceField(required=False, empty_label=_("No user profile"))
     parent = RecordChoiceField(
-        required=False, empty_label=_("None: a top-level agent"), label=_("Sub-agent of")
+        required=False, empty_label=_("None (top-level agent)"), label=_("Sub-agent of")
     )
     tools = RecordMultipleChoiceField(label=_("Active tools"))
-    planning_tools = RecordMultipleChoiceField(label=_("Tools for planning"))
+    planning_tools = RecordMultipleChoiceField(label=_("Planning tools"))
     channels = RecordMultipleChoiceField(label=_("Channels"))
     states_capabilities = forms.ChoiceField(
-        choices=STATED_CHOICES, required=False, label=_("State the capabilities?")
+        choices=STATED_CHOICES, required=False, label=_("Limit capabilities?")
     )
 
     record: Agent | None
@@ -212,7 +216,7 @@ class AgentForm(RecordForm):
             names = ", ".join(sorted(tool.name for tool in both))
             self.add_error(
                 "planning_tools",
-                gettext("These tools are already active, so they cannot be for planning only: %(names)s.")
+                gettext("These tools are already active and cannot also be planning tools: %(names)s.")
                 % {"names": names},
             )
         return cleaned

@@ -200,14 +200,16 @@ class Agent(Record):
             raise ValidationError(
                 {
                     "planning_tools": gettext(
-                        "These tools are already active, so they cannot be for planning only: %(names)s."
+                        "These tools are already active and cannot also be planning tools: %(names)s."
                     )
                     % {"names": names}
                 }
             )
         if own := [tool.name for tool in (*active, *planning) if tool.agent_id == self.pk]:
             field = "tools" if any(tool.agent_id == self.pk for tool in active) else "planning_tools"
-            message = gettext("An agent cannot call itself: %(names)s.") % {"names": ", ".join(own)}
+            message = gettext("An agent cannot call itself. Remove these tools: %(names)s.") % {
+                "names": ", ".join(own)
+            }
             raise ValidationError({field: message})
         self.tool_links.all().delete()
         uses = [(tool, ToolUse.ACTIVE) for tool in active] + [(tool, ToolUse.PLANNING) for tool in planning]

@@ -83,7 +83,7 @@ def render_memory_tab(
         "figures": count_agent_memories(agent),
         "q": query,
         "filters": [
-            {"name": "state", "label": _("State"), "options": STATE_CHOICES, "value": state},
+            {"name": "state", "label": _("Status"), "options": STATE_CHOICES, "value": state},
             {"name": "whose", "label": _("Owner"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
         "is_narrowed": bool(query or request.GET),

@@ -111,7 +111,7 @@ class AgentPages(AgentListPages):
     model, form = Agent, AgentForm
     one, many = _("agent"), _("Agents")
     name, icon, templates = "agents", "agents", "personas/agents"
-    lede = _("Your bots: their persona, work, capabilities and channels.")
+    lede = _("Your bots, with their persona, work, capabilities and channels.")
     search_fields = ("name", "slug", "description")
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Agent]:
@@ -163,7 +163,9 @@ class AgentPages(AgentListPages):
                 messages.success(request, gettext("Agent “%(agent)s” imported.") % {"agent": result.agent})
                 if result.not_imported:
                     keys = ", ".join(result.not_imported)
-                    messages.warning(request, gettext("Not imported: %(keys)s.") % {"keys": keys})
+                    messages.warning(
+                        request, gettext("These keys were not imported: %(keys)s.") % {"keys": keys}
+                    )
                 return redirect(self.get_record_url(result.agent))
         return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)
 
@@ -180,7 +182,7 @@ class IdentityPages(PersonaFilePages[Identity]):
     model, form = Identity, IdentityForm
     one, many = _("identity"), _("Identities")
     name, icon, templates = "identities", "identity", "personas/identities"
-    lede = _("Who agents are: name, emoji, creature, vibe. Several agents can share an identity.")
+    lede = _("Who agents are: name, emoji, creature and vibe. Several agents can share an identity.")
     usage_param, search_fields = "identity", ("label", "name", "creature", "vibe")
     sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
     default_sort, bulk_actions = "label", ARCHIVE_ACTIONS

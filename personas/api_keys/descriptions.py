@@ -29,9 +29,9 @@ VERB_CHOICES = (
     (RENDER, _("Render prompts")),
     (READ, _("Read records")),
     (WRITE, _("Write")),
-    (APPROVE, _("Approve (admin keys)")),
-    (MANAGE, _("Manage (admin keys)")),
-    (OVERRIDE, _("Release without approval (admin keys)")),
+    (APPROVE, _("Approve (admin keys only)")),
+    (MANAGE, _("Manage (admin keys only)")),
+    (OVERRIDE, _("Release without approval (admin keys only)")),
 )
 VERB_HELP = _(
     "Render fetches a prompt with values for one call. A bot with write permission "

@@ -168,12 +168,15 @@ class KeyForm(KeyExpiryForm):
         """Add an error unless the selection agrees with the choice between all and selected ones."""
         if access == "all" and selected:
             self.add_error(
-                name, gettext("You selected some. Choose “Only selected”, or clear the selection.")
+                name,
+                gettext(
+                    "“All” does not match your selection. Choose “Only selected”, or clear the selection."
+                ),
             )
         elif access == "selected" and not selected:
             self.add_error(name, gettext("Select at least one."))
         elif not access and not selected:
-            self.add_error(f"{name}_access", gettext("Choose whether the key can access all or only some."))
+            self.add_error(f"{name}_access", gettext("Choose “All” or “Only selected”."))
 
     def scopes(self) -> dict[str, list[str]]:
         """Return the scopes of the new key. A dimension in which the key is not limited is left out."""
@@ -195,7 +198,7 @@ class RotateKeyForm(KeyExpiryForm):
 
     name = build_model_field(ApiKey, "name", _("Name"))
     hours = forms.TypedChoiceField(
-        label=_("Old key expires in"),
+        label=_("Overlap with the old key"),
         choices=OVERLAP_CHOICES,
         initial=24,
         coerce=int,
@@ -205,7 +208,7 @@ class RotateKeyForm(KeyExpiryForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].label = gettext("Name of the new key")
+        self.fields["name"].label = gettext("New key name")
 
 
 def list_scope_choices(model: type[Agent | Channel], workspace: Workspace) -> list[tuple[str, str]]:

@@ -91,7 +91,7 @@ def can_activate_memories(scopes: Mapping[str, Any], kind: str) -> bool:
 def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
     """Validate scopes. Return them sorted and without duplicates, or raise BadScopes."""
     if not isinstance(scopes, Mapping):
-        raise BadScopes(_("Scopes must be an object of lists."))
+        raise BadScopes(_("Scopes must be an object whose values are lists."))
     if unknown := sorted(set(map(str, scopes)) - set(SCOPE_DIMENSIONS)):
         raise BadScopes(_("“%(name)s” is not a valid scope.") % {"name": unknown[0]})
     normalised = {
@@ -132,7 +132,7 @@ def _check_verbs(verbs: list[str], kind: str) -> None:
 
 def describe_forbidden_verb(verb: str, kind: str) -> str:
     if kind == BOT:
-        return _("A bot key cannot have the permission %(verb)s. Use an admin key.") % {"verb": verb}
+        return _("A bot key cannot have the “%(verb)s” permission. Use an admin key.") % {"verb": verb}
     return _("“%(verb)s” is for bot keys. An admin key with “write” creates active memories.") % {
         "verb": verb
     }

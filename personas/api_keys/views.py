@@ -141,7 +141,7 @@ def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
     rows = list(filter_active_keys(list_keys(request.workspace)).filter(pk__in=ids).order_by("name"))
     back = get_back_url(request, reverse("keys:list", args=[request.workspace.slug]))
     if not rows:
-        messages.error(request, _("Select active keys first."))
+        messages.error(request, _("Select at least one active key."))
         return redirect(back)
     if "sure" not in request.POST:
         context = {"keys": [build_key_summary(key) for key in rows], "back": back}
@@ -240,14 +240,14 @@ def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
         revoked = revoke_key_with_created(row, by=request.actor)
         messages.success(
             request,
-            ngettext("%(count)s key is revoked.", "%(count)s keys are revoked.", len(revoked))
+            ngettext("%(count)s key revoked.", "%(count)s keys revoked.", len(revoked))
             % {"count": len(revoked)},
         )
         return redirect("keys:list", request.workspace.slug)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
         messages.success(
-            request, _("“%(key)s” is revoked. Requests with it are now rejected.") % {"key": row}
+            request, _("“%(key)s” revoked. Requests that use it are now rejected.") % {"key": row}
         )
         return redirect("keys:list", request.workspace.slug)
     context = {"summary": build_key_summary(row), "created_keys": list_created_keys(row)}

@@ -76,7 +76,7 @@ def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
     """Convert newlines to LF, because browsers send CRLF. Reject values that are too long or contain NUL."""
     values = {name: [text.replace("\r\n", "\n") for text in texts] for name, texts in typed.items()}
     if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
-        raise DraftLimitExceeded(_("This text is too long for a draft."))
+        raise DraftLimitExceeded(_("This text is too long to save as a draft. Shorten it."))
     if any("\0" in text for texts in values.values() for text in texts):
         raise DomainError(_("The character U+0000 cannot be stored."))
     return values

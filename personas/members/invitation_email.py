@@ -35,6 +35,6 @@ def send_invitation_email(invitation: Invitation, base_url: str) -> None:
     except OSError as error:
         # Errors of smtplib and of sockets are OSErrors.
         raise EmailNotSent(
-            _("The invitation of %(email)s was created, but the email could not be sent. Send it again.")
+            _("The invitation for %(email)s was created, but the email could not be sent. Send it again.")
             % {"email": invitation.email}
         ) from error

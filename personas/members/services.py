@@ -184,7 +184,7 @@ def _lock_membership(membership: Membership) -> Membership:
 def _check_last_owner(membership: Membership) -> None:
     owners = Membership.objects.in_workspace(membership.workspace_id).filter(role=Role.OWNER)
     if membership.role == Role.OWNER and not owners.exclude(pk=membership.pk).exists():
-        raise DomainError(_("A workspace needs an owner. Make another member owner first."))
+        raise DomainError(_("A workspace needs an owner. Make another member an owner first."))
 
 
 def _check_invitation_open(invitation: Invitation) -> None:

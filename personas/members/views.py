@@ -107,7 +107,7 @@ def change_role_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
         )
         return redirect("members:list", request.workspace.slug)
     role = Role(form.cleaned_data["role"])
-    message = _("%(person)s is now %(role)s.") % {"person": member.user, "role": role.label.lower()}
+    message = _("%(person)s now has the %(role)s role.") % {"person": member.user, "role": role.label.lower()}
     return run_member_action(request, lambda: change_role(member, role, by=request.actor), message)
 
 
@@ -116,7 +116,7 @@ def change_role_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
 @require_POST
 def transfer_ownership_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     new_owner = get_object_or_404(list_members(request.workspace), pk=member_id)
-    message = _("%(person)s is now owner; you are admin.") % {"person": new_owner.user}
+    message = _("%(person)s is now an owner, and you are an admin.") % {"person": new_owner.user}
     return run_member_action(
         request, lambda: transfer_ownership(request.membership, new_owner, by=request.actor), message
     )

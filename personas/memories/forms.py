@@ -29,21 +29,21 @@ class MemoryForm(RecordForm):
     }
     help_texts = {
         "text": _("One fact, in a sentence or two."),
-        "source": _("The source: a person, a document, a conversation."),
-        "valid_from": _("In your time zone. If empty: from the beginning."),
-        "valid_until": _("In your time zone. If empty: no end date."),
+        "source": _("Where the memory comes from, such as a person, a document or a conversation."),
+        "valid_from": _("In your time zone. Defaults to no start date."),
+        "valid_until": _("In your time zone. Defaults to no end date."),
     }
     fieldsets = (
         (_("Memory"), "", ("text", "agent", "state")),
         (
             _("Details"),
-            _("The source and the period in which it is valid."),
+            _("Where the memory comes from and when it is valid."),
             ("source", "valid_from", "valid_until"),
         ),
     )
 
     agent = RecordChoiceField(
-        required=False, empty_label=_("All agents of this workspace"), label=_("Visible to")
+        required=False, empty_label=_("All agents in this workspace"), label=_("Visible to")
     )
     state = forms.ChoiceField(choices=NEW_STATE_CHOICES, initial=MemoryState.ACTIVE.value)
 
@@ -71,7 +71,7 @@ class SuccessorForm(forms.Form):
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)
         self.successor = MemoryChoiceField(
-            label=gettext("Replace with"), empty_label=gettext("Choose the current memory")
+            label=gettext("Replace with"), empty_label=gettext("Choose a replacement")
         )
         self.successor.set_choices(rows)
         self.fields["successor"] = self.successor

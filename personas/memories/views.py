@@ -44,7 +44,7 @@ class MemoryPages(MemoryBoardPages):
     one, many = gettext_lazy("memory"), gettext_lazy("Memories")
     name, icon, templates = "memories", "memory", "personas/memories"
     lede = gettext_lazy(
-        "Facts that your agents know. Bots propose memories, people approve them. "
+        "Facts your agents know. Bots propose memories and people approve them. "
         "Only active memories are used in prompts."
     )
     key, converter, search_fields = "pk", "int", ("text", "source")
@@ -76,7 +76,7 @@ class MemoryPages(MemoryBoardPages):
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         return [
-            {"name": "state", "label": _("State"), "options": STATE_CHOICES},
+            {"name": "state", "label": _("Status"), "options": STATE_CHOICES},
             *self.board_filters(request),
         ]
 

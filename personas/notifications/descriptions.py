@@ -96,7 +96,7 @@ PERSON_TITLES = {
     "release.rejected": _("%(person)s rejected release %(number)s"),
     "release.withdrawn": _("%(person)s withdrew release %(number)s"),
     "release.voided": _("Release %(number)s is out of date"),
-    "release.released": _("%(person)s released release %(number)s to %(label)s"),
+    "release.released": _("%(person)s published release %(number)s to %(label)s"),
     "memory.commented": _("%(person)s commented on a memory"),
     "version.commented": _(
         "%(person)s commented on line %(line)s of version %(number)s of %(agent)s on %(channel)s"
@@ -120,7 +120,7 @@ def build_title(row: Notification) -> str:
             text = ngettext("%(count)s build failed", "%(count)s builds failed", row.count)
             return text % {"count": row.count}
         agent, channel = event.data["agent"], event.data["channel"]
-        return gettext("The build of %(agent)s on %(channel)s failed") % {"agent": agent, "channel": channel}
+        return gettext("Build failed for %(agent)s on %(channel)s") % {"agent": agent, "channel": channel}
     titles = {
         "key.expiring": gettext("An API key expires within seven days"),
         "webhook.disabled": gettext("A webhook endpoint was disabled"),

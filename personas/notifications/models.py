@@ -15,11 +15,11 @@ from personas.workspaces.models import Workspace
 class NotificationKind(models.TextChoices):
     """What a notification is about. Members choose for each kind how they get it."""
 
-    REVIEW_REQUESTED = "review_requested", _("Releases that need a review")
+    REVIEW_REQUESTED = "review_requested", _("Releases that need review")
     RELEASE_UPDATED = "release_updated", _("Decisions about your releases and changes")
     COMMENTED = "commented", _("Comments on your releases, changes and memories")
-    MEMORY_PROPOSED = "memory_proposed", _("Memories that wait for approval")
-    FILE_WAITING = "file_waiting", _("Context files that wait in the inbox")
+    MEMORY_PROPOSED = "memory_proposed", _("Memories that need approval")
+    FILE_WAITING = "file_waiting", _("Context files that need review")
     BUILD_FAILED = "build_failed", _("Failed builds")
     KEY_EXPIRING = "key_expiring", _("API keys that expire soon")
     WEBHOOK_DISABLED = "webhook_disabled", _("Disabled webhook endpoints")

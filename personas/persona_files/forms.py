@@ -46,7 +46,8 @@ class FileImportForm(forms.Form):
         except UnicodeDecodeError as error:
             self.add_error(
                 "file",
-                _("This is not valid UTF-8 (byte %(place)s).") % {"place": error.start + 1},
+                _("This file is not valid UTF-8 (byte %(place)s). Save it as UTF-8.")
+                % {"place": error.start + 1},
             )
             return ""
         return text
@@ -58,7 +59,7 @@ class PersonaFileImportForm(FileImportForm):
     label = forms.CharField(
         label=gettext_lazy("Label"),
         max_length=80,
-        help_text=gettext_lazy("The name in lists."),
+        help_text=gettext_lazy("The name shown in lists."),
     )
     field_order = ("label", "file", "text")
 

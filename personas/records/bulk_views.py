@@ -80,7 +80,7 @@ class BulkResult(Generic[M]):
         parts = [f"{done} {len(self.done)}"] if self.done or not self.refused else []
         if self.refused:
             reasons = self.format_refusals()
-            parts.append(_("%(count)s rejected: %(why)s") % {"count": len(self.refused), "why": reasons})
+            parts.append(_("%(count)s failed: %(why)s") % {"count": len(self.refused), "why": reasons})
         return f"{'; '.join(parts).rstrip('.')}."
 
     def format_refusals(self) -> str:

@@ -77,7 +77,7 @@ def format_field_value(record: Record, name: str, value: Any) -> str:
     if value is None or value in ("", []):
         # In a nullable field, None means that the list is not stated, which differs from an empty list.
         is_stated = value == [] and is_nullable_field(type(record), name)
-        return _("None (stated)") if is_stated else EMPTY_VALUE_DISPLAY
+        return _("Explicitly none") if is_stated else EMPTY_VALUE_DISPLAY
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     target = get_linked_model(type(record), name)

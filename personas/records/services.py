@@ -38,7 +38,7 @@ def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> N
     policy = values.get("release_policy", ReleasePolicy.REVIEWED)
     if policy != ReleasePolicy.REVIEWED and not can_approve(record, by):
         raise InvalidInput.on(
-            "release_policy", _("Only an owner, an admin or a reviewer can turn off the review.")
+            "release_policy", _("Only an owner, an admin or a reviewer can turn off reviews.")
         )
 
 

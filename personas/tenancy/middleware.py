@@ -215,7 +215,7 @@ def query_memberships(user: int) -> QuerySet[Membership]:
 def describe_required_roles(permission: Permission) -> str:
     """Return the message of a 403 response, which lists the roles that have the permission."""
     roles = [role.label.lower() for role in Role if role in ROLES_BY_PERMISSION[permission]]
-    return _("Your role does not allow this. Requires: %(roles)s.") % {"roles": ", ".join(roles)}
+    return _("Your role does not allow this. Allowed roles: %(roles)s.") % {"roles": ", ".join(roles)}
 
 
 def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:

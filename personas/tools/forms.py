@@ -13,16 +13,20 @@ class ToolForm(RecordForm):
     editors = {"guidelines": "plain", "parameters": "yaml"}
     labels = {"snippet": _("One-line snippet"), "parameters": _("Parameters (JSON Schema)")}
     help_texts = {
-        "name": _("The name that the model uses, such as read_file. If empty, an agent's slug is used."),
+        "name": _(
+            "The name that the model uses, such as read_file. Defaults to the agent's "
+            "slug if the tool calls an agent."
+        ),
         "description": _(
-            "If empty, an agent's description or the first sentence of its instructions is used."
+            "If the tool calls an agent, this defaults to the agent's description or "
+            "the first sentence of its instructions."
         ),
         "snippet": _("Shown in tool lists instead of the description."),
-        "guidelines": _("One per line. Added to the guidelines of the prompt while the tool is active."),
+        "guidelines": _("One per line. Added to the prompt's guidelines while the tool is active."),
         "parameters": _("A JSON object, stored as written."),
         "signature": _(
-            "For the ptc layout, for example search(query :string) -> [:map]. Optional if the tool "
-            "is an agent."
+            "For the ptc layout, for example search(query :string) -> [:map]. "
+            "Optional if the tool calls an agent."
         ),
     }
     fieldsets = (
@@ -34,7 +38,7 @@ class ToolForm(RecordForm):
     agent = RecordChoiceField(
         required=False,
         label=_("Calls the agent"),
-        empty_label=_("None: not an agent"),
+        empty_label=_("None (not an agent)"),
         help_text=_("Makes this agent available to other agents as a tool."),
     )
 

@@ -68,7 +68,11 @@ class Tool(Record):
         super().clean()
         if self.pk and self.agent_id and self.agent_links.filter(agent=self.agent_id).exists():
             raise ValidationError(
-                {"agent": _("This is the tool of this agent. An agent cannot call itself.")}
+                {
+                    "agent": _(
+                        "This agent uses this tool, and an agent cannot call itself. Choose another agent."
+                    )
+                }
             )
         if self.parameters:
             validate_tool_schema(self.parameters)

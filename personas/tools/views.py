@@ -27,7 +27,7 @@ class ToolPages(RecordPages[Tool]):
     model, form = Tool, ToolForm
     one, many = _("tool"), _("Tools")
     name, icon, templates = "tools", "tool", "personas/tools"
-    lede = _("What agents can call: a description for the model and a schema for the program.")
+    lede = _("Functions that agents can call, each with a description for the model and a parameter schema.")
     usage_param = "tool"
     key, converter, search_fields = "name", "tool", ("name", "description", "snippet")
     sorts = {"name": ("name",), **USAGE_SORTS}

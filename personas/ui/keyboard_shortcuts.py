@@ -53,7 +53,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
             Shortcut(("e",), _("Edit this record"), "press", '[data-key="e"]'),
             Shortcut(
                 ("Ctrl", "M"),
-                _("In the editor: Tab indents. Press it again to leave the editor."),
+                _("Toggle whether Tab indents or leaves the editor"),
                 "tab",
                 "[data-editor]",
                 is_combination=True,

@@ -15,10 +15,10 @@ class UserProfileForm(RecordForm):
     editors = {"notes": "markdown", "extra": "yaml"}
     labels = {"extra": _("Other front matter")}
     help_texts = {
-        "label": _("The name in lists."),
+        "label": _("The name shown in lists."),
         "name": _("How the agent addresses the person."),
-        "notes": _("Markdown: habits, preferences, what to be careful about."),
-        "extra": _("Other YAML keys of USER.md, kept as written."),
+        "notes": _("Habits, preferences and what to be careful about, in Markdown."),
+        "extra": _("Other YAML keys from USER.md, kept as written."),
     }
     fieldsets = (
         (_("Person"), _("The person that the agent works for."), ("label", "name", "timezone", "location")),

@@ -17,8 +17,8 @@ class EndpointStatus(models.TextChoices):
 
     ENABLED = "enabled", _("Enabled")
     DISABLED = "disabled", _("Disabled")
-    GONE = "gone", _("Disabled: the receiver returned 410")
-    FAILING = "failing", _("Disabled: deliveries failed for days")
+    GONE = "gone", _("Disabled after the receiver returned 410")
+    FAILING = "failing", _("Disabled after repeated delivery failures")
 
 
 class DeliveryState(models.TextChoices):

@@ -63,7 +63,8 @@ def insert_endpoint(
     lock_workspace(workspace.pk)
     if WebhookEndpoint.objects.in_workspace(workspace).count() >= MAX_ENDPOINTS:
         raise EndpointLimit(
-            _("A workspace can have at most %(count)s webhook endpoints.") % {"count": MAX_ENDPOINTS}
+            _("A workspace can have at most %(count)s webhook endpoints. Delete one first.")
+            % {"count": MAX_ENDPOINTS}
         )
     secret = generate_secret()
     endpoint = WebhookEndpoint(

@@ -91,7 +91,7 @@ def edit(request: WorkspaceRequest, key: int) -> HttpResponse:
         except DomainError as error:
             add_form_errors(form, error)
         else:
-            messages.success(request, _("“%(name)s” is saved.") % {"name": form.cleaned_data["name"]})
+            messages.success(request, _("“%(name)s” saved.") % {"name": form.cleaned_data["name"]})
             return redirect("webhooks:detail", request.workspace.slug, endpoint.pk)
     context = {"form": form, "endpoint": endpoint}
     return render(request, "personas/webhooks/form.html", context, status=422 if form.errors else 200)
@@ -110,7 +110,7 @@ def rotate_secret_view(request: WorkspaceRequest, key: int) -> HttpResponse:
 @require_POST
 def test_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
-    text = _("The test event is sent within seconds. Reload the page to see the response.")
+    text = _("The test event will be sent within seconds. Reload the page to see the response.")
     return run_action(request, endpoint, lambda: send_test_event(endpoint, by=request.actor), text)
 
 
@@ -120,7 +120,9 @@ def toggle_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
     status = EndpointStatus.DISABLED if endpoint.is_enabled else EndpointStatus.ENABLED
     text = (
-        _("The endpoint is disabled.") if endpoint.is_enabled else _("The endpoint gets events from now on.")
+        _("Endpoint disabled.")
+        if endpoint.is_enabled
+        else _("Endpoint enabled. It receives events from now on.")
     )
     return run_action(
         request, endpoint, lambda: set_endpoint_status(endpoint, status, by=request.actor), text
@@ -133,7 +135,7 @@ def redeliver_view(request: WorkspaceRequest, key: int, delivery: int) -> HttpRe
     endpoint = get_workspace_endpoint(request, key)
     rows = list_deliveries(endpoint).select_related("endpoint", "event")
     row = get_object_or_404(rows, pk=delivery)
-    text = _("The event is sent again within seconds.")
+    text = _("The event will be sent again within seconds.")
     return run_action(request, endpoint, lambda: redeliver(row, by=request.actor), text)
 
 
@@ -142,7 +144,7 @@ def redeliver_view(request: WorkspaceRequest, key: int, delivery: int) -> HttpRe
 def delete_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
     delete_endpoint(endpoint, by=request.actor)
-    messages.success(request, _("“%(name)s” is deleted.") % {"name": endpoint.name})
+    messages.success(request, _("“%(name)s” deleted.") % {"name": endpoint.name})
     return redirect("webhooks:list", request.workspace.slug)
 
 

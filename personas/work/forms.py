@@ -20,7 +20,7 @@ class ResponsibilityForm(RecordForm):
     fixed = ("agent",)
     help_texts = {
         "title": _("The agent refers to the responsibility by this title."),
-        "text": _("Markdown: what to do, and when it is done."),
+        "text": _("What to do and when it is done, in Markdown."),
     }
     fieldsets = (
         (_("Responsibility"), _("Something that one agent must always do."), ("agent", "title", "text")),
@@ -36,7 +36,7 @@ class TaskForm(RecordForm):
     model = Task
     model_fields = ("title", "description", "status")
     editors = {"description": "markdown"}
-    help_texts = {"description": _("Markdown: what the result should be.")}
+    help_texts = {"description": _("What the result should be, in Markdown.")}
     fieldsets = (
         (_("Task"), "", ("title", "description", "status", "agent")),
         (_("Steps"), "", ("steps",)),

@@ -33,7 +33,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
     one, many = gettext_lazy("responsibility"), gettext_lazy("Responsibilities")
     name, icon = "responsibilities", "duty"
     templates = "personas/responsibilities"
-    lede = gettext_lazy("What agents must always do, in the order of their prompts.")
+    lede = gettext_lazy("What agents must always do, in the order used in prompts.")
     key, converter, search_fields = "pk", "int", ("title", "text", "agent__name")
     sorts = {
         "title": ("title",),

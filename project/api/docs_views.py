@@ -33,12 +33,12 @@ PROBLEM_ADVICE = {
         "The key is valid, but its kind, permissions, agents or its creator's role do not allow this."
     ),
     "not_allowed": _("Another member must do this: an owner, a reviewer, or anyone except the author."),
-    "not_found": _("Nothing with this name exists in the workspace of the key."),
-    "no_version": _("The prompt exists, but no version was built or released yet."),
-    "method_not_allowed": _("See the Allow header for the methods of this URL."),
+    "not_found": _("Nothing with this name exists in the key's workspace."),
+    "no_version": _("The prompt exists, but has no built or released version yet."),
+    "method_not_allowed": _("See the Allow header for supported methods."),
     "not_acceptable": _("Request one of the media types in the detail."),
-    "conflict": _("Another request changed it first. Read it again and retry."),
-    "in_use": _("Other records use it. Remove it there first."),
+    "conflict": _("Another request changed this first. Read it and retry."),
+    "in_use": _("Other records use this one. Remove it there."),
     "in_progress": _(
         "The first request with this Idempotency-Key is still running. Retry after the time in Retry-After."
     ),
@@ -48,29 +48,29 @@ PROBLEM_ADVICE = {
     "precondition_failed": _(
         "The record changed in the meantime. Read it again, then send your change with the new ETag."
     ),
-    "precondition_required": _("Send If-Match with the ETag of the state that you read."),
-    "body_too_large": _("The limit for a body is 1 MiB."),
+    "precondition_required": _("Send If-Match with the ETag that you read."),
+    "body_too_large": _("The body limit is 1 MiB."),
     "body_timeout": _("The body did not arrive within 15 seconds. Send it again."),
     "unsupported_media_type": _("Send application/json."),
     "invalid": _(
-        "Each entry of errors names a value (pointer, parameter or header) and what is wrong with it."
+        "Each entry in errors names an invalid value (pointer, parameter or header) and the problem."
     ),
     "idempotency_key_reused": _(
         "An Idempotency-Key belongs to one body. Use a new one for a different body."
     ),
     "archived": _("The record is archived. Restore it first."),
-    "invalid_bundle": _("The push was rejected as a whole. The detail names the file."),
+    "invalid_bundle": _("Nothing was pushed. The detail names the rejected file."),
     "invalid_invitation": _("The invitation is invalid, used or expired."),
     "key_revoked": _("The key was revoked and cannot be rotated. Create a new one."),
     "key_expired": _("The key has expired and cannot be rotated. Create a new one."),
     "endpoint_disabled": _("The webhook endpoint is disabled. Enable it first."),
-    "limit_reached": _("The workspace has reached the limit for these. Delete one first."),
+    "limit_reached": _("The workspace has too many webhook endpoints. Delete one first."),
     "no_signing_key": _("The installation has no signing key. Contact its operators."),
     "invalid_file_status": _("The file has findings that someone must review first."),
     "not_copyable": _("This skill cannot be copied from its source."),
     "not_erasable": _("Only memories and user profiles can be erased, and only once."),
     "not_exportable": _("This skill cannot be written as a file. The detail says why."),
-    "not_a_push_source": _("The files of this source come from a folder and cannot be pushed."),
+    "not_a_push_source": _("This source reads a folder, so files cannot be pushed to it."),
     "channel_not_enabled": _("The agent is not on this channel. Choose one of its channels."),
     "digest_mismatch": _("The rebuilt text differs from the recorded one. Verify the ledger."),
     "not_key_owner": _("An admin key acts for its creator only."),
@@ -81,7 +81,7 @@ PROBLEM_ADVICE = {
     "no_version_at_time": _("There was no version at that time, or the label did not point to one."),
     "nothing_to_release": _("The label already points to this version."),
     "release_closed": _("The release has already been decided."),
-    "release_voided": _("Something changed after it was requested. Request the release again."),
+    "release_voided": _("The release is out of date after a change. Request it again."),
     "expired": _("The row is older than the ledger's retention period and was deleted."),
     "unknown_version": _("The version belongs to another prompt."),
     "unknown_ledger_entry": _("The ledger row does not exist."),
@@ -94,7 +94,7 @@ PROBLEM_ADVICE = {
     "storage_full": _("The database disk is full. Nothing was changed. The operator must free disk space."),
     "unavailable": _("The ledger is unavailable, so no prompt can be served. Use your last copy and retry."),
     "draft_changed": _("The draft was deleted or changed in the meantime. Read it again."),
-    "too_many_drafts": _("The member has too many drafts, or the draft is too long. Discard some."),
+    "too_many_drafts": _("Too many drafts, or the draft is too long. Discard some or shorten it."),
 }
 
 

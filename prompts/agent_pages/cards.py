@@ -21,7 +21,7 @@ from prompts.inputs.inheritance import SettingSources
 PERSONA_LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("User profile")}
 EMPTY_PERSONA_LABELS = {
     "identity": _("None"),
-    "soul": _("The built-in default soul"),
+    "soul": _("Built-in default soul"),
     "user_profile": _("No user profile"),
 }
 PERSONA_FAMILIES = {"identity": "identities", "soul": "souls", "user_profile": "user-profiles"}

@@ -26,5 +26,5 @@ def load_demo_view(request: WorkspaceRequest) -> HttpResponse:
             # Raised if existing records conflict with the demo, or if the form was submitted twice.
             messages.error(request, _("The demo could not be loaded. %(why)s") % {"why": error.message})
         else:
-            messages.success(request, _("Demo loaded: seven agents of a small company."))
+            messages.success(request, _("Demo loaded with seven agents from a small company."))
     return redirect("home", request.workspace.slug)

@@ -98,7 +98,10 @@ def build_without_record(version: PromptVersion, prompt: AgentPrompt, erasure: E
         raise NotReplaceable(str(error)) from error
     if not has_only_text_of(version, build, erasure):
         raise NotReplaceable(
-            _("Version %(number)s was built by an earlier release of Dramatis, whose text differs.")
+            _(
+                "Version %(number)s was built by an earlier release of Dramatis, which "
+                "assembled its text differently."
+            )
             % {"number": version.number}
         )
     return build

@@ -64,7 +64,7 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
             form.add_error(None, error.message)
         else:
             enqueue_erasure(erasure)
-            message = gettext("Erased. %(count)s versions contained it.")
+            message = gettext("Text erased. Versions that contained it: %(count)s.")
             messages.success(request, message % {"count": len(erasure.versions)})
             return redirect("erasures:detail", request.workspace.slug, erasure.pk)
     context: dict[str, Any] = {

@@ -23,7 +23,7 @@ FilterOptions = list[tuple[str, str]]
 
 def list_state_options() -> FilterOptions:
     return [
-        (STATE_ALL, _("All states")),
+        (STATE_ALL, _("All statuses")),
         (STATE_AHEAD, _("Ahead of production")),
         (STATE_PROBLEMS, _("Not built")),
         (STATE_OVER_BUDGET, _("Over budget")),
@@ -79,7 +79,7 @@ def build_filter_fields(fleet_filter: FleetFilter, channels: Sequence[Channel]) 
     layout_options = [("", _("All layouts")), *((name, name) for name in LAYOUTS)]
     channel_options = [("", _("All channels")), *((channel.slug, channel.name) for channel in channels)]
     rows: list[tuple[str, str, FilterOptions, str]] = [
-        ("state", _("State"), list_state_options(), fleet_filter.state),
+        ("state", _("Status"), list_state_options(), fleet_filter.state),
         ("channel", _("Channel"), channel_options, fleet_filter.channel),
         ("layout", _("Layout"), layout_options, fleet_filter.layout),
         ("sort", _("Sort"), list_sort_options(), fleet_filter.sort),

@@ -23,15 +23,15 @@ SETTING_LABELS = {
     "entry": gettext_lazy("Entry point"),
     "mode": gettext_lazy("Mode"),
     "mission": gettext_lazy("Mission"),
-    "signature": gettext_lazy("Signature of the data"),
+    "signature": gettext_lazy("Data signature"),
     "sample_data": gettext_lazy("Sample data"),
     "hidden": gettext_lazy("Hidden fields"),
     "total_characters": gettext_lazy("Maximum characters"),
     "per_file": gettext_lazy("Maximum characters per file"),
-    "all_files": gettext_lazy("Maximum characters of all files"),
+    "all_files": gettext_lazy("Maximum characters in all files"),
     "section_limits": gettext_lazy("Maximum characters per section"),
-    "list_sample": gettext_lazy("List items in samples"),
-    "string_truncate": gettext_lazy("Text characters in samples"),
+    "list_sample": gettext_lazy("Items per list in samples"),
+    "string_truncate": gettext_lazy("Characters per text in samples"),
     "omit_reference": gettext_lazy("Leave out the language reference"),
     "token_budget": gettext_lazy("Token budget"),
 }
@@ -135,7 +135,7 @@ def build_choice_formatter(
 
 
 SETTING_FORMATTERS: dict[str, Callable[[Any], str]] = {
-    "native_tools": lambda value: _("No, in the text") if value is False else _("Yes"),
+    "native_tools": lambda value: _("No, listed in the prompt text") if value is False else _("Yes"),
     "entry": build_choice_formatter(ENTRY_CHOICES, "full"),
     "mode": build_choice_formatter(MODE_CHOICES, "agent"),
     "mission": lambda value: value or _("None"),

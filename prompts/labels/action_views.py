@@ -48,7 +48,7 @@ def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
         messages.error(request, error.message)
     else:
         if result.versions:
-            message = _("Rebuilt. %(count)s prompts have a new version.")
+            message = _("Rebuilt. New versions: %(count)s.")
             messages.success(request, message % {"count": len(result.versions)})
         elif not result.failed:
             messages.success(request, _("Rebuilt. Nothing changed, so no new version was created."))
@@ -86,7 +86,7 @@ def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpRespons
 
     def action() -> LabelActionResult:
         unpin_production(row, by=request.actor)
-        return LabelActionResult(_("Automatic releases resumed."))
+        return LabelActionResult(_("Automatic updates resumed."))
 
     return run_label_action(request, row, None, action)
 

@@ -178,7 +178,14 @@ APPROVAL_RULES: dict[MoveReason, MoveRule] = {
 def describe_refusal(move: "PlannedMove") -> str:
     values = {"agent": move.prompt.agent, "label": move.label}
     if move.version is None:
-        return _("“%(agent)s” is reviewed: “%(label)s” cannot be removed.") % values
+        return (
+            _(
+                "Releases of “%(agent)s” need approval, so “%(label)s” cannot be removed. "
+                "Move it with a release instead."
+            )
+            % values
+        )
     return _(
-        "“%(agent)s” is reviewed: version %(number)s was not approved for “%(label)s”. Request a release."
+        "Releases of “%(agent)s” need approval, and version %(number)s was not "
+        "approved for “%(label)s”. Request a release."
     ) % (values | {"number": move.version.number})

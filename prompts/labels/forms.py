@@ -31,7 +31,9 @@ class LabelForm(ActionForm):
     def clean_label(self) -> str:
         label = str(self.cleaned_data["label"])
         if label == PRODUCTION:
-            raise forms.ValidationError(gettext("Production moves with builds, releases and rollbacks."))
+            raise forms.ValidationError(
+                gettext("“production” moves only with builds, releases and rollbacks. Choose another label.")
+            )
         return label
 
     def get_expected_version_id(self) -> int | None:

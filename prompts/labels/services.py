@@ -56,7 +56,8 @@ def move_label(
     check_prompt_version(prompt, version)
     if label == PRODUCTION and prompt.agent.release_policy == ReleasePolicy.REVIEWED:
         raise NotAllowed(
-            _("“%(agent)s” is reviewed: request a release to move production.") % {"agent": prompt.agent}
+            _("Releases of “%(agent)s” need approval. Request a release to move production.")
+            % {"agent": prompt.agent}
         )
     current = find_prompt_label(prompt, label)
     if (current.version_id if current else None) != expected:
@@ -173,7 +174,8 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     check_label_protection(prompt.workspace_id, [PRODUCTION], by=by)
     if prompt.agent.release_policy != ReleasePolicy.AUTOMATIC:
         raise NotAllowed(
-            _("“%(agent)s” is reviewed: production moves only by releases.") % {"agent": prompt.agent}
+            _("Releases of “%(agent)s” need approval, so only a release can move production.")
+            % {"agent": prompt.agent}
         )
     prompt.is_held = False
     apply_label_moves(
@@ -190,7 +192,7 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
     current = find_prompt_label(prompt, label)
     if current is None:
         raise UnknownLabel(
-            _("“%(label)s” does not exist on %(prompt)s.") % {"label": label, "prompt": prompt}
+            _("“%(label)s” does not exist for %(prompt)s.") % {"label": label, "prompt": prompt}
         )
     earlier = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     if to is not None:
@@ -208,7 +210,7 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
     last = find_earlier_move(prompt, label, current.version.number)
     if last is None or last.version is None:
         raise NotAllowed(
-            _("“%(label)s” of %(prompt)s has no earlier version.") % {"label": label, "prompt": prompt}
+            _("“%(label)s” has no earlier version for %(prompt)s.") % {"label": label, "prompt": prompt}
         )
     return last.version
 
@@ -278,7 +280,7 @@ def get_common_workspace_id(prompts: Iterable[AgentPrompt]) -> int:
 
 def validate_label_name(label: str) -> None:
     if label == LATEST:
-        raise NotAllowed(_("“latest” always points to the newest build."))
+        raise NotAllowed(_("“latest” is reserved for the newest build. Use another label."))
     try:
         slug_validator(label)
     except ValidationError as error:

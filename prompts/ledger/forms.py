@@ -29,7 +29,7 @@ class LedgerFilterForm(forms.Form):
         r"^[0-9a-f]{32}$",
         required=False,
         label=_("Trace ID"),
-        error_messages={"invalid": _("A trace ID has 32 hexadecimal digits in lower case.")},
+        error_messages={"invalid": _("A trace ID has 32 lowercase hexadecimal digits.")},
     )
     since = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("From"))
     until = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("Before"))
@@ -53,7 +53,7 @@ class LedgerFilterForm(forms.Form):
         data: dict[str, Any] = super().clean() or {}
         if data.get("version") and not (data.get("agent") and data.get("channel")):
             self.add_error(
-                "version", gettext("Choose both agent and channel: versions are numbered per prompt.")
+                "version", gettext("Choose an agent and a channel. Versions are numbered per prompt.")
             )
         if data.get("since") and data.get("until") and data["since"] >= data["until"]:
             self.add_error("until", gettext("The end must be after the start."))

@@ -164,7 +164,9 @@ def edit_retention(request: WorkspaceRequest) -> HttpResponse:
         messages.error(request, " ".join(error.errors.get("ledger_months", [error.message])))
     else:
         text = ngettext(
-            "The ledger is kept for %(count)s month.", "The ledger is kept for %(count)s months.", months
+            "The ledger is now kept for %(count)s month.",
+            "The ledger is now kept for %(count)s months.",
+            months,
         )
         messages.success(request, text % {"count": months})
     return redirect("workspace-settings", request.workspace.slug)

@@ -253,7 +253,7 @@ def describe_file_changes(workspace: Workspace | int, origins: Iterable[Origin])
 
 def describe_file_change(revision: int, is_there: bool, newest: int | None) -> str:
     if not is_there:
-        return gettext("Source deleted")
+        return gettext("File deleted")
     if newest is None or newest == revision:
         return ""
-    return gettext("Source changed: now revision %(number)s") % {"number": newest}
+    return gettext("File changed, now at revision %(number)s") % {"number": newest}

@@ -26,7 +26,12 @@ def request_changes(release: Release, *, reason: str, by: Actor) -> Release:
     """
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if by.user is None or by.user == release.requested_by:
-        raise NotAllowed(_("You requested this release. Add a comment, or withdraw it."))
+        raise NotAllowed(
+            _(
+                "You requested this release, so you cannot request changes. Add a "
+                "comment, or withdraw the release."
+            )
+        )
     comment = save_comment(release, reason, is_change_request=True, by=by)
     if release.status == ReleaseStatus.APPROVED:
         release.status, release.decided_at = ReleaseStatus.REQUESTED, None

@@ -96,7 +96,7 @@ def request_again(release: Release, *, by: Actor) -> Release:
     check_label_protection(release.workspace_id, [release.label], by=by)
     replaced = replace_outdated_items(release)
     if not replaced and release.status == ReleaseStatus.APPROVED:
-        raise NothingToRelease(_("This release is approved, and its versions are the latest."))
+        raise NothingToRelease(_("This release is already approved, and its versions are the latest."))
     if replaced or release.status == ReleaseStatus.VOIDED:
         release.status, release.reason = ReleaseStatus.REQUESTED, ""
         release.decided_at, release.decided_by, release.decided_label = None, None, ""
@@ -160,7 +160,10 @@ def check_reviewer(release: Release, member: Membership) -> None:
     if not has_permission(member.role, Permission.APPROVE):
         raise InvalidInput.on("reviewers", _("%(person)s cannot approve releases.") % {"person": member.user})
     if member.user_id == release.requested_by_id:
-        raise InvalidInput.on("reviewers", _("%(person)s requested this release.") % {"person": member.user})
+        raise InvalidInput.on(
+            "reviewers",
+            _("%(person)s requested this release and cannot review it.") % {"person": member.user},
+        )
 
 
 @transaction.atomic
@@ -237,8 +240,9 @@ def check_not_author(release: Release, user: User) -> None:
         names = format_short_list([str(item.prompt) for item in authored])
         raise NotAllowed(
             _(
-                "Another member must approve this, because you changed %(names)s since the current "
-                "version. An admin can release it without approval, with a reason."
+                "Another member must approve this, because you changed %(names)s after "
+                "the current version was built. An admin can release it without approval, "
+                "with a reason."
             )
             % {"names": names}
         )
@@ -256,8 +260,8 @@ def run_release(release: Release, *, by: Actor) -> Release:
     if release.status == ReleaseStatus.REQUESTED and (names := list_agents_to_review(release)):
         raise NotAllowed(
             ngettext(
-                "%(names)s is reviewed. Another member must approve this first.",
-                "%(names)s are reviewed. Another member must approve this first.",
+                "Releases of %(names)s need approval from another member.",
+                "Releases of %(names)s need approval from another member.",
                 len(names),
             )
             % {"names": ", ".join(names[:3])}
@@ -284,7 +288,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
 def reject_release(release: Release, *, reason: str, by: Actor) -> Release:
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise InvalidInput.on("reason", _("A reason is required, so that the author can fix it."))
+        raise InvalidInput.on("reason", _("Enter a reason, so that the author knows what to fix."))
     release.reason = reason.strip()[:500]
     save_decision(release, ReleaseStatus.REJECTED, by=by)
     log_release_event(release, "rejected", by=by)
@@ -314,7 +318,7 @@ def lock_release(release: Release, *allowed: ReleaseStatus) -> Release:
     release = rows.select_for_update(of=("self",)).get(pk=release.pk)
     if release.status not in allowed:
         raise ReleaseClosed(
-            _("%(release)s is %(status)s.")
+            _("%(release)s is already %(status)s.")
             % {"release": release, "status": release.get_status_display().lower()}
         )
     return release

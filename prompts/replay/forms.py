@@ -62,7 +62,5 @@ class ReplayByRequestForm(ReplaySearchForm):
     request = forms.CharField(
         max_length=64,
         label=_("Request"),
-        help_text=_(
-            "The X-Request-ID of the response, or the number of a ledger row. No other fields are needed."
-        ),
+        help_text=_("The response's X-Request-ID, or a ledger row number. No other fields are needed."),
     )

@@ -122,7 +122,9 @@ def describe_erasures(erasures: Sequence[Erasure]) -> str:
         }
         for one in erasures
     )
-    return _("Text of this prompt has been erased and cannot be shown (%(list)s).") % {"list": descriptions}
+    return _("Some text in this prompt has been erased and cannot be shown (%(list)s).") % {
+        "list": descriptions
+    }
 
 
 def describe_mismatch(replay: Replay) -> str:
@@ -154,7 +156,7 @@ def get_ledger_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
     )
     if expired is None:
         raise FetchNotFound(_("The ledger has no row %(row)s.") % {"row": ledger_id})
-    message = _("Row %(row)s was deleted on %(day)s: the ledger was kept for %(months)s months.")
+    message = _("Row %(row)s was deleted on %(day)s, because the ledger was kept for %(months)s months.")
     raise LedgerRowExpired(
         message % {"row": ledger_id, "day": f"{expired.at:%Y-%m-%d}", "months": expired.months}
     )

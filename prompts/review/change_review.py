@@ -71,7 +71,7 @@ class ChangeReview:
         if not self.prompts:
             return _("No prompts affected")
         prompts = ngettext("Changes %(count)s prompt", "Changes %(count)s prompts", self.prompts)
-        agents = ngettext("of %(count)s agent", "of %(count)s agents", self.agents)
+        agents = ngettext("for %(count)s agent", "for %(count)s agents", self.agents)
         parts = [
             f"{format_count(prompts, self.prompts)} {format_count(agents, self.agents)}",
             format_count(
@@ -85,7 +85,7 @@ class ChangeReview:
     @property
     def prefix_summary(self) -> str:
         count = self.broken_prefixes
-        text = ngettext("%(count)s cached prefix changes", "%(count)s cached prefixes change", count)
+        text = ngettext("%(count)s cached prefix will change", "%(count)s cached prefixes will change", count)
         return format_count(text, count)
 
 

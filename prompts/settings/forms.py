@@ -19,7 +19,7 @@ DEFAULT_LABEL = _("Default")
 NATIVE_TOOLS_CHOICES = [
     ("", INHERITED_LABEL),
     ("yes", _("Yes, as definitions")),
-    ("no", _("No, in the text")),
+    ("no", _("No, listed in the prompt text")),
 ]
 OMIT_REFERENCE_CHOICES = [("", INHERITED_LABEL), ("yes", _("Yes, leave it out")), ("no", _("No, include it"))]
 PERSONA_FIELDS = ("identity", "soul", "user_profile")
@@ -61,35 +61,38 @@ class PromptSettingsForm(RecordForm):
     editors = {"mission": "markdown", "sample_data": "yaml", "signature": "plain"}
     labels = {
         "entry": _("Entry point"),
-        "signature": _("Signature of the data"),
+        "signature": _("Data signature"),
         "sample_data": _("Sample data (JSON)"),
         "hidden": _("Hidden fields"),
         "total_characters": _("Maximum characters"),
         "token_budget": _("Token budget"),
         "per_file": _("Maximum characters per file"),
-        "all_files": _("Maximum characters of all files"),
-        "list_sample": _("List items in samples"),
-        "string_truncate": _("Text characters in samples"),
+        "all_files": _("Maximum characters in all files"),
+        "list_sample": _("Items per list in samples"),
+        "string_truncate": _("Characters per text in samples"),
     }
     help_texts = {
-        "mission": _("For the ptc layout: the task, with {{placeholders}}."),
+        "mission": _("Only for the ptc layout. The task, with {{placeholders}}."),
         "signature": _(
-            "Types of the data and of the result, such as (user_id :int) -> {count :int}. The result type "
-            "ends the mission."
+            "Types of the data and the result, such as (user_id :int) -> {count "
+            ":int}. The mission ends with the result type."
         ),
         "sample_data": _(
             "A JSON object, stored as written. Its values fill placeholders and the data inventory."
         ),
         "hidden": _(
-            "One field name per line. Their values are never shown, as with names that start with _."
+            "One field name per line. The values of these fields are never shown, nor "
+            "are those of names that start with _."
         ),
-        "entry": _("For the moltis layout: how much of the prompt is built."),
-        "mode": _("For the ptc layout: one program, or many turns."),
+        "entry": _("Only for the moltis layout. How much of the prompt is built."),
+        "mode": _(
+            "Only for the ptc layout. “Single turn” runs one program; “Agent” runs over several turns."
+        ),
         "total_characters": _("Longer prompts are cut, least important part first."),
         "token_budget": _("Nothing is cut. Larger prompts are marked as over budget."),
         "per_file": _("Longer context files are cut. Default: 20,000."),
         "all_files": _("Context files beyond this total are cut. Default: 60,000."),
-        "list_sample": _("How many items of a list the data inventory shows. Default: 3."),
+        "list_sample": _("Items shown per list in the data inventory. Default: 3."),
         "string_truncate": _("Longer texts are cut in the data inventory. Default: 500."),
     }
     fieldsets = (
@@ -110,12 +113,12 @@ class PromptSettingsForm(RecordForm):
         choices=OMIT_REFERENCE_CHOICES,
         required=False,
         label=_("Leave out the language reference"),
-        help_text=_("For the ptc layout, if the model already knows the language."),
+        help_text=_("Only for the ptc layout, if the model already knows the language."),
     )
     section_limits = SectionLimitsField(
         required=False,
         label=_("Maximum characters per section"),
-        help_text=_("One per line, such as memories: 2000. Section names are those of the layout."),
+        help_text=_("One per line, such as memories: 2000. Use the layout's section names."),
     )
 
     record: PromptSettings | None

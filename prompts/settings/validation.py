@@ -59,7 +59,7 @@ def validate_section_limits(limits: Any) -> None:
     if limits is None:
         return
     if not isinstance(limits, dict):
-        raise ValidationError({"section_limits": _("Must be an object of sections and numbers.")})
+        raise ValidationError({"section_limits": _("Must be an object that maps sections to numbers.")})
     if unknown := sorted(set(limits) - SECTION_NAMES):
         message = _("No layout has a section “%(name)s”. Known sections: %(known)s.")
         params = {"name": unknown[0], "known": ", ".join(sorted(SECTION_NAMES))}
@@ -67,5 +67,5 @@ def validate_section_limits(limits: Any) -> None:
     for name, limit in limits.items():
         is_number = isinstance(limit, int) and not isinstance(limit, bool)
         if not is_number or not 1 <= limit <= MAX_SECTION_LIMIT:
-            message = _("The limit of “%(name)s” must be a whole number of at least 1.")
+            message = _("The limit for “%(name)s” must be a whole number of at least 1.")
             raise ValidationError({"section_limits": message % {"name": name}})

@@ -139,7 +139,7 @@ def edit_level_settings(
         except EditConflict as conflict:
             form.add_error(None, conflict.message)
         else:
-            messages.success(request, gettext("Settings of “%(title)s” saved.") % {"title": title})
+            messages.success(request, gettext("Settings for “%(title)s” saved.") % {"title": title})
             return redirect(request.path)
     level = row or PromptSettings(workspace=request.workspace, agent=agent, channel=channel)
     impact_url = PromptSettingsPages().get_impact_url(request, level)

@@ -29,20 +29,20 @@ class SlotForm(forms.Form):
     fill = forms.BooleanField(
         required=False,
         label=gettext_lazy("Preview as served"),
-        help_text=gettext_lazy("Values of a call replace the highlighted text."),
+        help_text=gettext_lazy("Values from a call replace the highlighted text."),
     )
     now = forms.DateTimeField(
         required=False,
         label=gettext_lazy("Date and time"),
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        help_text=gettext_lazy("In your time zone. If empty: now."),
+        help_text=gettext_lazy("In your time zone. Defaults to now."),
     )
     timezone = forms.CharField(
         required=False,
         max_length=64,
-        label=gettext_lazy("Time zone of the call"),
+        label=gettext_lazy("Call time zone"),
         validators=[validate_timezone],
-        help_text=gettext_lazy("For example Europe/Vienna. If empty: the user's time zone."),
+        help_text=gettext_lazy("For example Europe/Vienna. Defaults to the user's time zone."),
     )
     task = forms.IntegerField(
         required=False, min_value=1, max_value=2**31 - 1, label=gettext_lazy("Task number")

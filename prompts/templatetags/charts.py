@@ -59,7 +59,7 @@ def list_size_bars(history: SizeHistory) -> Iterator[tuple[str, ...]]:
 @register.filter
 def outdated_chart(history: OutdatedHistory) -> SafeString:
     """Draw the number of outdated bots as one bar per day."""
-    label = _("Outdated bots by day: %(now)s today, at most %(highest)s in %(days)s days") % {
+    label = _("Outdated bots by day: %(now)s today, a maximum of %(highest)s in the last %(days)s days") % {
         "now": f"{history.counts[-1]:,}",
         "highest": f"{history.highest:,}",
         "days": len(history.days),

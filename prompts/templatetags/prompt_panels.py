@@ -70,7 +70,7 @@ def is_in_layout(kind: str, layout: str) -> bool:
 def skill_exclusion(skill: AgentSkill, layout: str) -> str:
     """Return why prompts in this layout do not list a skill of an agent; empty if they do."""
     if not is_used_by_layout("skill", layout):
-        return _("Not used by layout %(name)s") % {"name": layout}
+        return _("Not used by the %(name)s layout") % {"name": layout}
     if skill.disable_model_invocation and layout not in LAYOUTS_WITH_PEOPLE_SKILLS:
         return _("Only people can start it")
     return ""

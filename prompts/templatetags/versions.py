@@ -33,9 +33,9 @@ STATUS_TONES = {
 }
 CACHE_LABELS = {
     "release": gettext_lazy("Everything above changes only with a release"),
-    "refresh": gettext_lazy("Everything above changes only with a release or a refresh of files"),
-    "channel": gettext_lazy("Everything above is the same for all users of this channel"),
-    "user": gettext_lazy("Everything above is the same for all calls of this user"),
+    "refresh": gettext_lazy("Everything above changes only with a release or a file refresh"),
+    "channel": gettext_lazy("Everything above is the same for all users on this channel"),
+    "user": gettext_lazy("Everything above is the same in all of this user's calls"),
     "session": gettext_lazy("Everything above is the same within a session"),
 }
 # The placeholder that the builder writes for a slot.

@@ -205,7 +205,7 @@ class VersionPage:
     @property
     def file_changes_label(self) -> str:
         count = len({origin.id for origin in self.file_changes})
-        return ngettext("%(count)s source changed", "%(count)s sources changed", count) % {"count": count}
+        return ngettext("%(count)s file changed", "%(count)s files changed", count) % {"count": count}
 
     def annotate_row(self, row: TextRow) -> AnnotatedRow:
         text = self.visible_text.text[row.start : row.end]
@@ -353,31 +353,31 @@ OMISSION_REASONS = {
     "no documentation is named, or the base is replaced": _("no documentation, or the base is replaced"),
     "no identity": _("no identity"),
     "no identity with a sentence to say, or the simple entry point": _(
-        "no identity, or the simple entry point"
+        "no identity, or entry point is set to Simple"
     ),
-    "no identity, or the simple entry point": _("no identity, or the simple entry point"),
+    "no identity, or the simple entry point": _("no identity, or entry point is set to Simple"),
     "no instructions, or no identity beside them": _("no instructions, or no identity"),
     "no memories": _("no memories"),
     "no memory tools": _("no memory tools"),
     "no responsibilities": _("no responsibilities"),
     "no skill that may be offered": _("no available skills"),
     "no skill that the model may call": _("no skills that models can start"),
-    "no skills, or not the full entry point": _("no skills, or not the full entry point"),
+    "no skills, or not the full entry point": _("no skills, or entry point is not set to Full"),
     "no tool asks for any": _("no tool has guidelines"),
     "no tools": _("no tools"),
-    "no tools for planning": _("no tools for planning"),
+    "no tools for planning": _("no planning tools"),
     "no tools, or a provider that takes their definitions": _(
         "no tools, or the provider gets tool definitions"
     ),
-    "no user's name, or the simple entry point": _("no name of a user, or the simple entry point"),
-    "no workspace files, or the simple entry point": _("no workspace files, or the simple entry point"),
+    "no user's name, or the simple entry point": _("no user name, or entry point is set to Simple"),
+    "no workspace files, or the simple entry point": _("no workspace files, or entry point is set to Simple"),
     "nothing the agent can do keeps anything": _("the agent has no storage"),
     "nothing to say": _("empty"),
     "sub-agents do not plan": _("sub-agents do not plan"),
     "the base is replaced": _("the base is replaced"),
     "the call says nothing": _("not sent with the call"),
     "the channel has no formatting rules": _("the channel has no formatting rules"),
-    "the simple entry point": _("the simple entry point"),
+    "the simple entry point": _("entry point is set to Simple"),
 }
 
 

@@ -64,22 +64,22 @@ class ContextForm(ActionForm):
         max_length=1_000,
         help_text=_(
             "Relative to the project's root, below ~/, or absolute. Files are "
-            "searched from here upwards. If empty: the root, or the parent agent's "
-            "setting."
+            "searched from here upwards. Defaults to the parent agent's setting or "
+            "the root."
         ),
     )
     has_context_files = forms.BooleanField(label=_("Read context files"), required=False)
     has_skills = forms.BooleanField(label=_("Include skills"), required=False)
     file_names = LinesField(
-        label=_("Names of context files"),
-        help_text=_("One per line, for example AGENTS.md. If empty: the names in the discovery rules."),
+        label=_("Context file names"),
+        help_text=_("One per line, for example AGENTS.md. Defaults to the names in the discovery rules."),
     )
     extra_skill_folders = LinesField(
         label=_("Additional skill folders"),
         help_text=_("One per line: relative to the project's root, below ~/, or absolute."),
     )
     pulled_skills_folder = forms.CharField(
-        label=_("Folder of downloaded skills"),
+        label=_("Folder for downloaded skills"),
         required=False,
         max_length=1_000,
         help_text=_(
@@ -119,7 +119,7 @@ class ContextForm(ActionForm):
                 label=_("Location for bots"),
                 required=False,
                 max_length=1_000,
-                help_text=_("An absolute path. If empty: the location of the source."),
+                help_text=_("Absolute path. Defaults to the source's location."),
             ),
             f"position_{number}": forms.IntegerField(
                 label=_("Order"), required=False, min_value=1, max_value=99, initial=number

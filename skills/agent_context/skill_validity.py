@@ -47,7 +47,7 @@ class SkillValidity:
                 "rules": ", ".join(harnesses),
                 "reasons": " ".join(reasons),
             }
-            sentences.append(_("Not valid for %(agents)s (rules of %(rules)s): %(reasons)s") % values)
+            sentences.append(_("Not valid for %(agents)s (%(rules)s rules): %(reasons)s") % values)
         return sentences
 
 

@@ -69,7 +69,7 @@ def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
             )
         else:
             request_context_refresh(saved, by=request.actor)
-            messages.success(request, _("Context of %(agent)s saved.") % {"agent": row})
+            messages.success(request, _("Context for %(agent)s saved.") % {"agent": row})
             return redirect(context_url(request, row))
     return render(request, DETAIL_TEMPLATE, build_context_page(request, row, form), status=422)
 
@@ -81,7 +81,7 @@ def inherit_from_parent(request: WorkspaceRequest, agent: str) -> HttpResponse:
     inherit_context(row, by=request.actor)
     messages.success(
         request,
-        _("%(agent)s now inherits the context of its parent.") % {"agent": row}
+        _("%(agent)s now inherits its parent's context.") % {"agent": row}
         if row.parent_id
         else _("Reset to inherited"),
     )

@@ -27,7 +27,7 @@ class FileState(models.TextChoices):
 class Reach(models.TextChoices):
     """Which agents a discovered skill is for."""
 
-    FOUND = "found", _("Agents whose rules match it")
+    FOUND = "found", _("Agents whose rules match this skill")
     ALL = "all", _("All agents")
     CHOSEN = "chosen", _("Selected agents")
 

@@ -58,7 +58,7 @@ def list_harness_verdicts(revision: FileRevision, harnesses: Iterable[str]) -> l
 def describe_verdict(is_kept: bool, is_warned: bool) -> tuple[str, str]:
     if not is_kept:
         return _("Excluded"), "error"
-    return (_("Allowed with a warning"), "warning") if is_warned else (_("Kept"), "success")
+    return (_("Allowed with a warning"), "warning") if is_warned else (_("Allowed"), "success")
 
 
 PAGE_SIZE = 25
@@ -149,8 +149,8 @@ def describe_trust(file: ContextFile) -> tuple[str, str]:
     if not file.source.workspace.skills_need_trust:
         return _("Not required in this workspace"), "neutral"
     if file.trusted_digest:
-        return _("No longer: it changed since it was trusted"), "warning"
-    return _("Not yet: agents cannot use it until someone trusts it"), "warning"
+        return _("Not trusted: changed since last approval"), "warning"
+    return _("Not trusted yet, so agents cannot use it"), "warning"
 
 
 def build_revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from skills.models import ContextFile, FileState
 
 KIND_LABELS = {
     "base": _("System prompt"),
-    "append": _("Addition to the system prompt"),
+    "append": _("System prompt addition"),
     "persona": _("Persona file"),
     "context": _("Context file"),
     "workspace": _("Workspace file"),
@@ -27,10 +27,10 @@ STATES_BY_SEVERITY = (
     FileState.NEW,
 )
 STATE_REASONS: Mapping[str, str | Promise] = {
-    FileState.MISSING: _("It is no longer at its source."),
+    FileState.MISSING: _("This file is no longer in its source."),
     FileState.CHANGED: _("Content changed since it was last approved."),
     FileState.NEW: _("Not reviewed yet."),
-    FileState.IGNORED: _("Ignored: left out of all prompts."),
+    FileState.IGNORED: _("Ignored and left out of all prompts."),
 }
 MAX_LINES_NAMED = 3
 
@@ -46,7 +46,7 @@ def list_state_reasons(file: ContextFile) -> list[str]:
         return []
     if file.state == FileState.QUARANTINED:
         return format_messages([finding for finding in newest.findings if finding["severity"] == "block"])
-    return format_messages(newest.problems) or [gettext("It cannot be read.")]
+    return format_messages(newest.problems) or [gettext("This file cannot be read.")]
 
 
 def format_messages(entries: Iterable[Mapping[str, Any]]) -> list[str]:

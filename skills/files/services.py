@@ -117,7 +117,7 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
         raise FileNotApprovable(_("This file is not in quarantine."))
     today = timezone.now().date()
     if not today <= until <= today + MAX_WAIVER_PERIOD:
-        raise InvalidInput.on("until", _("Choose a date from today to a year from now."))
+        raise InvalidInput.on("until", _("Choose a date between today and one year from now."))
     Waiver.objects.in_workspace(file.workspace_id).filter(file=file, digest=digest, ended_at=None).update(
         ended_at=timezone.now()
     )

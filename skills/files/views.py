@@ -160,7 +160,7 @@ def revoke_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpRespo
     file = get_requested_file(request, key)
     row = get_object_or_404(list_waivers(file).select_related("file__source"), pk=waiver)
     end_waiver(row, by=request.actor)
-    messages.success(request, _("No longer allowed."))
+    messages.success(request, _("Allowance ended."))
     return redirect(file_url(file))
 
 
@@ -174,7 +174,7 @@ def set_reach(request: WorkspaceRequest, key: int) -> HttpResponse:
         return render(request, "skills/files/detail.html", page, status=422)
     values = form.cleaned_data
     assign_skill_file(file, values["reach"], values["agents"], by=request.actor)
-    messages.success(request, _("Agents of “%(name)s” saved.") % {"name": file.name or file.path})
+    messages.success(request, _("Agents for “%(name)s” saved.") % {"name": file.name or file.path})
     return redirect(file_url(file))
 
 

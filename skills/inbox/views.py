@@ -209,7 +209,7 @@ def approve_selected(request: WorkspaceRequest) -> HttpResponse:
         message = ngettext("%(count)s file approved.", "%(count)s files approved.", approved_count)
         messages.success(request, message % {"count": approved_count})
     elif not files:
-        messages.error(request, _("Select the files that you want to accept."))
+        messages.error(request, _("Select the files that you want to approve."))
     return redirect(get_back_url(request, reverse("inbox:list", args=[request.workspace.slug])))
 
 

@@ -85,7 +85,7 @@ class SkillFilePages(RecordPages[Skill]):
             paths = format_short_list(copied.not_copied, MAX_PATHS_SHOWN)
             messages.warning(
                 request,
-                _("Not copied: %(paths)s. Skills written in Dramatis have no other files.")
+                _("Not copied: %(paths)s. Skills written in Dramatis cannot include other files.")
                 % {"paths": paths},
             )
         return self.redirect_to_skill(

@@ -37,11 +37,11 @@ class SkillForm(RecordForm):
     help_texts = {
         "name": _("Lowercase letters, digits and hyphens, for example release-notes."),
         "description": _(
-            "What it does and when to use it. This is all a model sees before it loads the skill."
+            "What the skill does and when to use it. This is all a model sees before it loads the skill."
         ),
         "body": _("Markdown, loaded only when the skill is used."),
-        "allowed_tools": _("Names separated by spaces."),
-        "disable_model_invocation": _("Hides it from the list that models choose from."),
+        "allowed_tools": _("Tool names separated by spaces."),
+        "disable_model_invocation": _("Hides the skill from the list that models choose from."),
     }
     fieldsets = (
         (_("Skill"), "", ("name", "description", "body")),

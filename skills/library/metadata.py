@@ -19,7 +19,7 @@ def parse_metadata(text: str) -> dict[str, str]:
     pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
     for number, (key, colon, _value) in enumerate(pairs, start=1):
         if not colon or not key.strip():
-            raise ValueError(_("Line %(number)s is not “key: value”.") % {"number": number})
+            raise ValueError(_("Line %(number)s must have the form “key: value”.") % {"number": number})
     keys = [key.strip() for key, _, _ in pairs]
     if duplicates := {key for key in keys if keys.count(key) > 1}:
         raise ValueError(_("Duplicate keys: %(keys)s.") % {"keys": ", ".join(sorted(duplicates))})

@@ -257,9 +257,9 @@ def assign_skill_to_all(skill: Skill, *, by: Actor) -> Skill:
 
 def check_assignable(skill: Skill) -> None:
     if skill.is_archived:
-        raise DomainError(_("The skill is archived."))
+        raise DomainError(_("This skill is archived. Restore it first."))
     if skill.for_all_agents:
-        raise DomainError(_("All agents have this skill."))
+        raise DomainError(_("This skill is assigned to all agents. Edit the skill to select agents."))
 
 
 def list_assigned_agents(skill: Skill) -> list[Agent]:

@@ -42,7 +42,7 @@ LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written in Dramatis")), (
 STATE_CHOICES = [
     ("", _("Visible")),
     ("trusted", _("Trusted")),
-    ("waiting", _("Needs trust")),
+    ("waiting", _("Not trusted yet")),
     ("quarantined", _("Quarantined")),
     ("invalid", _("Invalid")),
     ("missing", _("Missing")),
@@ -54,7 +54,7 @@ class SkillPages(SkillBulkPages):
     model, form = Skill, SkillForm
     one, many = _("skill"), _("Skills")
     name, icon, templates = "skills", "skill", "skills"
-    lede = _("Instructions in Markdown. Agents see name and description and load the rest when they need it.")
+    lede = _("Instructions in Markdown. Agents see the name and description, and load the rest when needed.")
     key, usage_param = "name", "skill"
     sorts = {"name": ("sort",), "where": ("kind", "source_id", "path")}
     default_sort = "name"
@@ -76,7 +76,7 @@ class SkillPages(SkillBulkPages):
         sources = list_source_choices(request.workspace)
         filters: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
             ("where", gettext("Where"), LOCATION_CHOICES),
-            ("state", gettext("State"), STATE_CHOICES),
+            ("state", gettext("Status"), STATE_CHOICES),
         ]
         if sources:
             filters.append(("source", gettext("Source"), [("", gettext("All sources")), *sources]))
@@ -113,7 +113,12 @@ class SkillPages(SkillBulkPages):
         """
         needed, in_use = request.POST.get("needed"), request.POST.get("in_use", "")
         if needed not in {"0", "1"}:
-            messages.error(request, gettext("Send 1 or 0 to set whether discovered skills require trust."))
+            messages.error(
+                request,
+                gettext(
+                    "Send 1 to require approval for discovered skills, or 0 to use them without approval."
+                ),
+            )
             return redirect("skills:list", request.workspace.slug)
         is_unanswered = needed == "1" and in_use not in {"keep", "remove"}
         if is_unanswered and (skills := list_skills_losing_use(request.workspace)):

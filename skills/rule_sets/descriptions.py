@@ -11,7 +11,7 @@ from skills.discovery.harnesses import HOME_PREFIX, DiscoveryCaps, DiscoveryRule
 
 KIND_LABELS = {
     "base": _("System prompt"),
-    "append": _("Addition to the system prompt"),
+    "append": _("System prompt addition"),
     "persona": _("Persona file"),
     "context": _("Context file"),
     "workspace": _("Workspace file"),
@@ -26,8 +26,8 @@ CAP_LABELS = {
     "file_bytes": _("Size of one file"),
     "total_bytes": _("Size of all files"),
     "files": _("Files"),
-    "folder_entries": _("Names in one folder"),
-    "entries": _("Names checked"),
+    "folder_entries": _("Entries per folder"),
+    "entries": _("Entries checked"),
     "depth": _("Folder depth"),
     "seconds": _("Duration of a scan"),
 }

@@ -87,8 +87,8 @@ def find_directory_problem(directory: str, uses: Sequence[AgentSource]) -> str:
     """Say why a working directory cannot be used, or return an empty string."""
     if has_parent_step(directory):
         message = _(
-            "The working directory %(directory)s contains “..”. Use a path without it. Until then, "
-            "files are read from the root of the source."
+            "The working directory %(directory)s contains “..”. Use a path without "
+            "it. Until then, files are read from the source's root."
         )
         return message % {"directory": directory}
     if not is_absolute_path(directory) or any(
@@ -98,14 +98,15 @@ def find_directory_problem(directory: str, uses: Sequence[AgentSource]) -> str:
     roots = list(dict.fromkeys([root for use in uses for root in list_roots(use)]))
     if not roots:
         message = _(
-            "The working directory %(directory)s cannot be found, because no source of the agent has "
-            "a location. Set a path relative to the root, or the location of the source. Until then, "
-            "files are read from the root."
+            "The working directory %(directory)s cannot be found because none of the "
+            "agent's sources has a location. Use a path relative to the root, or set "
+            "the source's location. Until then, files are read from the root."
         )
         return message % {"directory": directory}
     message = _(
-        "The working directory %(directory)s is not below the root of a source: %(roots)s. Change "
-        "the working directory of the agent. Until then, files are read from the root."
+        "The working directory %(directory)s is not below any source root "
+        "(%(roots)s). Change the agent's working directory. Until then, files are "
+        "read from the root."
     )
     return message % {"directory": directory, "roots": ", ".join(roots)}
 

@@ -42,16 +42,17 @@ class SourceForm(RecordForm):
         "allow_hard_links": _("Read files with several hard links"),
     }
     help_texts = {
-        "label": _("The name in lists."),
-        "folder": _("A path such as teams/support. If empty, the whole allowed folder is read."),
+        "label": _("The name shown in lists."),
+        "folder": _("A path such as teams/support. Defaults to the whole allowed folder."),
         "location": _(
             "The absolute path of the root on the bots' machine, for example "
             "/home/user/project. Prompts contain paths below it. If empty, paths are "
             "relative to the root."
         ),
         "adoption": _(
-            "With automatic approval, changes reach prompts before anyone has reviewed them; the inbox "
-            "shows them as live, not reviewed. Files with findings go to quarantine in any case."
+            "With automatic approval, changes reach prompts before anyone has "
+            "reviewed them; the inbox shows them as live, not reviewed. Files with "
+            "findings always go to quarantine."
         ),
         "allow_hard_links": _(
             "A file with several hard links can also exist outside the folder. Leave this off unless "
@@ -60,8 +61,12 @@ class SourceForm(RecordForm):
     }
     fieldsets = (
         (_("Source"), "", ("label", "source_kind")),
-        (_("Folder"), _("What workers read, and how often. They never leave this folder."), FOLDER_FIELDS),
-        (_("Bots"), _("Where the bots that read this source find its files."), ("location",)),
+        (
+            _("Folder"),
+            _("What workers read, and how often. Workers never read outside this folder."),
+            FOLDER_FIELDS,
+        ),
+        (_("Bots"), _("Where bots find this source's files."), ("location",)),
         (
             _("Discovery rules"),
             _("Which files are context files or skills, and how changes are approved."),
@@ -76,15 +81,15 @@ class SourceForm(RecordForm):
         queryset=None,
         label=_("Allowed folder"),
         empty_label=_("Choose a folder"),
-        error_messages={"required": _("Choose a folder that operators allowed.")},
+        error_messages={"required": _("Choose an allowed folder.")},
     )
     refresh_minutes = forms.IntegerField(
-        label=_("Refresh every … minutes"),
+        label=_("Refresh interval (minutes)"),
         required=False,
         min_value=1,
         max_value=7 * 24 * 60,
         initial=15,
-        help_text=_("If empty, it is refreshed only on request."),
+        help_text=_("Leave empty to refresh only on request."),
     )
     harnesses = forms.MultipleChoiceField(
         label=_("Discovery rules"),
@@ -92,7 +97,7 @@ class SourceForm(RecordForm):
         widget=forms.CheckboxSelectMultiple,
         initial=list(HARNESSES),
         error_messages={"required": _("Select at least one set of discovery rules.")},
-        help_text=_("An agent that reads this source uses one of them."),
+        help_text=_("Each agent that reads this source uses one of these sets."),
     )
 
     record: Source | None
@@ -124,7 +129,8 @@ class SourceForm(RecordForm):
         if lost_readers:
             names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
             raise forms.ValidationError(
-                gettext("In use by: %(agents)s. Change these agents first.") % {"agents": names}
+                gettext("These rules are still used by %(agents)s. Change these agents first.")
+                % {"agents": names}
             )
         return harnesses
 
@@ -150,7 +156,7 @@ class UploadForm(forms.Form):
     replace = forms.BooleanField(
         required=False,
         label=_("Delete files that are not in this upload"),
-        help_text=_("If not selected, they are kept. Earlier revisions are always kept."),
+        help_text=_("Otherwise, these files are kept. Earlier revisions are always kept."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

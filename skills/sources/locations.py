@@ -31,11 +31,11 @@ def find_location_problem(location: str) -> str:
     if not location:
         return ""
     if not is_absolute_path(location):
-        return gettext("Write an absolute path, such as /home/user/project or C:\\Users\\user\\project.")
+        return gettext("Enter an absolute path, such as /home/user/project or C:\\Users\\user\\project.")
     if not location.isprintable() or (location.startswith("/") and "\\" in location):
-        return gettext("The path contains unprintable characters, or \\ although it starts with /.")
+        return gettext("Remove unprintable characters, and any \\ from a path that starts with /.")
     if {".", ".."} & set(split_names(location)):
-        return gettext(". and .. are not allowed in a path.")
+        return gettext("A path cannot contain . or .. as a name.")
     return ""
 
 

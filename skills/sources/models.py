@@ -40,7 +40,12 @@ class SourceGrant(WorkspaceOwned):
         # the root. Each refresh checks the folder again.
         if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
-                {"path": gettext("The folder is not below any of the roots in DRAMATIS_SOURCE_ROOTS.")}
+                {
+                    "path": gettext(
+                        "The folder is not below any of the roots in DRAMATIS_SOURCE_ROOTS. "
+                        "Choose one of these roots or a folder below one."
+                    )
+                }
             )
 
 
@@ -128,11 +133,11 @@ class Source(Named):
         super().clean()
         problems: dict[str, str] = {}
         if self.source_kind == SourceKind.FOLDER and self.grant is None:
-            problems["grant"] = gettext("Choose a folder that operators allowed.")
+            problems["grant"] = gettext("Choose an allowed folder.")
         if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
-            problems["folder"] = gettext("Pushed files have no folder on disk.")
+            problems["folder"] = gettext("Pushed files have no folder on disk. Leave this empty.")
         if self.source_kind == SourceKind.PUSHED and self.allow_hard_links:
-            problems["allow_hard_links"] = gettext("Pushed files have no hard links.")
+            problems["allow_hard_links"] = gettext("Pushed files have no hard links. Leave this off.")
         if problem := find_source_folder_problem(self.folder):
             problems["folder"] = problem
         if problem := find_location_problem(self.location):
@@ -176,7 +181,7 @@ def find_source_folder_problem(folder: str) -> str:
         return gettext("Enter a path below the allowed folder, with / between names.")
     if {"", ".", ".."} & set(names) or len(names) > 20:
         return gettext("Names in a path cannot be empty, . or .., and a path can be at most 20 levels deep.")
-    return "" if folder.isprintable() else gettext("The path contains unprintable characters.")
+    return "" if folder.isprintable() else gettext("The path contains unprintable characters. Remove them.")
 
 
 class AgentContext(WorkspaceOwned):

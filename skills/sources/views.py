@@ -105,7 +105,7 @@ class SourcePages(RecordPages[Source]):
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, _("Refresh of “%(source)s” started.") % {"source": source})
+            messages.success(request, _("Started refreshing “%(source)s”.") % {"source": source})
         return redirect(get_back_url(request, self.get_record_url(source)))
 
     @require_permission(Permission.EDIT)
@@ -149,7 +149,7 @@ class SourcePages(RecordPages[Source]):
 
     def redirect_after_push(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
         if run.refused:
-            message = _("Pushed. %(count)s files were rejected, see below.")
+            message = _("Pushed, but some files were rejected (%(count)s). See below.")
             messages.warning(request, message % {"count": f"{run.refused:,}"})
         else:
             messages.success(request, _("Pushed. The files are being scanned."))

@@ -128,7 +128,7 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor, pusher: Pusher |
 def lock_pushed_source(source: Source) -> Source:
     source = lock_source(source)
     if source.source_kind != SourceKind.PUSHED:
-        raise SourceNotPushable(_("The files of this source are in a folder. Change them there."))
+        raise SourceNotPushable(_("This source reads its files from a folder. Change them there."))
     if source.is_archived:
         raise SourceArchived(_("This source is archived. Restore it to push files."))
     return source
@@ -166,7 +166,7 @@ def list_path_prefixes(path: str) -> list[str]:
 
 def check_bundle(bundle: FileBundle) -> None:
     if not bundle.files and not bundle.refusals:
-        raise InvalidBundle([Refusal(ROOT_PATH, "empty", _("The push contains no files."))])
+        raise InvalidBundle([Refusal(ROOT_PATH, "empty", _("The push contains no files. Add at least one."))])
     if not bundle.files or any(refusal.path == ROOT_PATH for refusal in bundle.refusals):
         raise InvalidBundle(bundle.refusals)
 

@@ -118,7 +118,7 @@ def test_an_agents_tabs_are_accessible_and_a_memory_is_proposed(bobs: Visit, pil
     for tab in NAMES:
         page.get_by_role("navigation", name="Agent").get_by_role("link", name=tab).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(f"{tab} of Pilot")
-        expect(page.get_by_role("region", name="The agent")).to_contain_text("Pilot")
+        expect(page.get_by_role("region", name="Agent summary")).to_contain_text("Pilot")
         if tab in checked:
             page.wait_for_load_state()
             problems += axe_violations(page) + find_overflows(page)

@@ -28,7 +28,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
     page.get_by_role("checkbox", name="Select Calm").check()
     expect(announcement(page)).to_have_text("1 selected")
     page.keyboard.press("b")
-    bar = page.get_by_role("form", name="With the selected rows")
+    bar = page.get_by_role("form", name="Actions for selected rows")
     expect(bar).to_be_focused()
     bar.get_by_role("button", name="Archive").press("Enter")
     toasts = page.locator("#dr-alerts")

@@ -39,7 +39,7 @@ def test_a_column_is_selected_rolled_back_and_released_again(alices, crew):
     assert in_production() == [2, 2, 2]
     alices.go()
     page = alices.page
-    bar = page.get_by_role("group", name="With the selected prompts")
+    bar = page.get_by_role("group", name="Actions for selected prompts")
     expect(bar).to_be_hidden()
     page.get_by_label("Select all on Deck").check()
     expect(bar).to_contain_text("3 prompts selected")
@@ -61,7 +61,7 @@ def test_a_column_is_selected_rolled_back_and_released_again(alices, crew):
     expect(bar).to_contain_text("2 prompts selected")
     bar.get_by_role("button", name="Release").click()
     alices.fill(Message="Wise after all")
-    alices.press("Request release of the selected")
+    alices.press("Request release of selected prompts")
     alices.sees_message("Release 1 requested.")
     assert Release.unscoped.get().items.count() == 2
     assert not problems, "\n\n".join(problems)

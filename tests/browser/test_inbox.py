@@ -134,7 +134,7 @@ def test_an_agents_context_is_chosen_and_follows_the_disk(bobs: Visit, workspace
     bobs.sees("No source selected yet.")
     field(bobs.page, "Source").first.select_option(label="House files")
     bobs.press("Save")
-    bobs.sees_message("Context of Pilot saved.")
+    bobs.sees_message("Context for Pilot saved.")
     bobs.sees("1 file, 31 characters")
 
     agent.refresh_from_db()
@@ -151,9 +151,9 @@ def test_an_agents_context_is_chosen_and_follows_the_disk(bobs: Visit, workspace
     expect(opened).to_contain_text("Never promise a date.")
     write(root / "AGENTS.md", POISON)
     refreshed(source)
-    expect(bobs.page.get_by_role("heading", name="Withheld: 1 file")).to_be_visible(timeout=8_000)
+    expect(bobs.page.get_by_role("heading", name="1 file is withheld")).to_be_visible(timeout=8_000)
     bobs.go("agents/pilot/")
-    bobs.sees("1 file of this agent is withheld")
+    bobs.sees("1 file is withheld from this agent")
 
 
 @SOME_OR_ALL

@@ -89,7 +89,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     alices.go("keys/")
     alices.follow("Front desk")
     alices.follow("Rotate")
-    alices.fill(**{"Old key expires in": "3 days"})
+    alices.fill(**{"Overlap with the old key": "3 days"})
     assert alices.press("Rotate") == 200
     alices.sees("Front desk stays valid until")
     assert alices.page.get_by_label("Secret of Front desk 2").input_value() != secret
@@ -133,8 +133,8 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
     alices.go("keys/new/")
     alices.fill(Name="Too much")
     allow_all_agents(alices)
-    alices.page.get_by_label("Approve (admin keys)").check()
+    alices.page.get_by_label("Approve (admin keys only)").check()
     assert alices.press("Create key") == 422
-    alices.sees("A bot key cannot have the permission approve. Use an admin key.")
+    alices.sees("A bot key cannot have the “approve” permission. Use an admin key.")
     alices.page.get_by_role("radio", name="Admin", exact=True).check()
     assert alices.press("Create key") == 200

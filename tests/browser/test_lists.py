@@ -77,7 +77,7 @@ def test_a_view_is_saved_under_a_name_and_opened_from_the_menu_and_the_palette(b
     page = bobs.page
     bobs.go("agents/?layout=opal&sort=-changed&page=1")
     page.locator("summary", has_text="Views").click()
-    page.get_by_label("Name of this view").fill("Opal agents")
+    page.get_by_label("View name").fill("Opal agents")
     page.get_by_role("button", name="Save view").click()
     saved = page.get_by_role("link", name="Opal agents")
     expect(saved).to_have_attribute("aria-current", "page")

@@ -39,7 +39,7 @@ def test_the_page_updates_its_counts_and_stops_polling(bobs, crew, no_worker, wo
     bobs.sees("1 of 3 prompts rebuilt.")
     problems = axe_violations(bobs.page) + find_overflows(bobs.page)
     rebuild_agents(workspace, [mate.pk for mate in crew[1:]])
-    bobs.sees("All 3 prompts are rebuilt.")
+    bobs.sees("All 3 prompts have been rebuilt.")
     expect(bobs.page.locator("#rebuilding[hx-get]")).to_have_count(0)
     requests: list[str] = []
     bobs.page.on("request", lambda request: requests.append(request.url))
@@ -69,5 +69,7 @@ def test_real_workers_finish_a_wide_rebuild(alices, crew, settings, celery_worke
     settings.DRAMATIS_BUILD_AT_ONCE, settings.DRAMATIS_BUILD_BATCH = 1, 1
     reword(alices)
     alices.sees_message("3 prompts are being rebuilt.")
-    expect(alices.page.get_by_role("main")).to_contain_text("All 3 prompts are rebuilt.", timeout=20_000)
+    expect(alices.page.get_by_role("main")).to_contain_text(
+        "All 3 prompts have been rebuilt.", timeout=20_000
+    )
     assert not BuildCause.unscoped.exists()

@@ -101,7 +101,7 @@ def test_a_record_is_created_edited_archived_and_restored(kind, bobs, workspace)
     bobs.sees(kind.after)
 
     archive, archived, restore = kind.archive_labels
-    card = bobs.page.get_by_role("region", name="The agent")
+    card = bobs.page.get_by_role("region", name="Agent summary")
     heading = card if kind.path == "agents" else bobs.page.get_by_role("heading", level=1)
     open_menu(bobs)
     bobs.press(archive)

@@ -54,7 +54,7 @@ def test_a_review_is_requested_discussed_and_approved_in_two_browsers(
     bobs.go("releases/new/")
     bobs.fill(Message="First words")
     bobs.page.get_by_label("Ada").check()
-    bobs.press("Request release of the selected")
+    bobs.press("Request release of selected prompts")
     bobs.sees("Requested reviewers")
 
     # Ada is notified on a page that she does not reload.

@@ -82,7 +82,7 @@ def test_hidden_characters_are_flagged_and_a_pasted_file_is_imported_once_fixed(
     box = field(bobs.page, "Or paste the text")
     box.fill(skill_text("Bad Name", more="model: big\n"))
     assert bobs.press("Import") == 422
-    bobs.sees("Not saved: 2 problems to fix")
+    bobs.sees("Nothing was saved. Fix 2 problems and try again.")
     assert not axe_violations(bobs.page) + find_overflows(bobs.page)
     box.fill(skill_text("good-name"))
     bobs.press("Import")
@@ -122,7 +122,7 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
     assert not problems, "\n\n".join(problems)
 
     alices.go("skills/")
-    alices.choose_filter("State", "Needs trust")
+    alices.choose_filter("State", "Not trusted yet")
     assert "state=waiting" in alices.page.url
     alices.sees("wait")
     alices.press("Trust discovered skills automatically")

@@ -101,7 +101,7 @@ def test_a_click_on_a_span_opens_its_record_and_keeps_the_draft(bobs: Visit) -> 
 
     page.get_by_text("Other parts").click()
     page.get_by_role("navigation", name="Parts of this prompt").get_by_role("link", name="Calm").click()
-    expect(page.locator("#studio-kept")).to_contain_text("Your saved draft")
+    expect(page.locator("#studio-kept")).to_contain_text("You saved this draft")
     expect(edited_span(page, "Always.")).to_be_visible()
 
 
@@ -212,7 +212,7 @@ def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageE
 def test_panes_are_tabs_on_a_phone_and_resizable_on_a_desktop(bobs: Visit) -> None:
     page = bobs.page
     bobs.go(STUDIO_URL)
-    line = page.get_by_role("separator", name="Width of the editor")
+    line = page.get_by_role("separator", name="Editor width")
     before = page.locator("#studio-edit").bounding_box()
     line.focus()
     for _ in range(5):

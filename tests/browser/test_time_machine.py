@@ -64,7 +64,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
 
     alices.go(f"time-machine/fetches/{late.ledger_id}/")
     alices.sees("Be careful instead.")
-    alices.follow("Compare with now")
+    alices.follow("Compare with current version")
     alices.sees("would be served now for the same call")
     expect(alices.page.locator(".dr-diff-line.is-removed").first).to_contain_text("careful")
 

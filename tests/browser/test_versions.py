@@ -175,7 +175,7 @@ def test_version_pages_are_accessible(alices, crew, workspace, is_all):
         ]
     check_pages(alices.page, sample([f"/w/{workspace.slug}/{path}" for path in paths]))
     alices.go("releases/new/")
-    assert alices.press("Request release of the selected") == 422
+    assert alices.press("Request release of selected prompts") == 422
     alices.sees_field_error("Message", "required")
     assert not axe_violations(alices.page)
 

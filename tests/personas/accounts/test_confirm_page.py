@@ -35,7 +35,7 @@ def test_the_page_says_why_and_has_a_way_back(browser):
 
 def test_the_page_says_where_it_continues(browser, workspace):
     page = read(browser, NEW_KEY)
-    assert "You continue at:" in page
+    assert "You will return to:" in page
     assert NEW_KEY in page
     assert f"This action in <strong><bdi>{workspace.name}</bdi></strong> needs a recent sign-in." in page
 

@@ -164,7 +164,7 @@ def test_a_shared_record_shows_how_many_agents_use_it(as_bob, workspace, pilot):
 def test_an_agent_without_a_soul_shows_the_built_in_one(as_bob, workspace):
     make_agent(workspace, "plain")
     html = get_page(as_bob, "agents/plain/")
-    assert "The built-in default soul" in html
+    assert "Built-in default soul" in html
     assert "built-in default" in html
 
 

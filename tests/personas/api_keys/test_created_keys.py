@@ -104,7 +104,7 @@ def test_the_page_offers_to_revoke_them_too(chain, workspace, as_alice):
     root = get_first_key(workspace)
     url = f"/w/{workspace.slug}/keys/{root.pk}/revoke/"
     page = as_alice.get(url).content.decode()
-    assert "Also revoke 2 keys that were created with it through the API" in page
+    assert "Also revoke 2 keys that were created with this key through the API" in page
     assert "Sibling" in page
     as_alice.post(url, {"with_created": "on"})
     assert list_valid(workspace) == set()

@@ -25,7 +25,7 @@ def create(client: Any, workspace: Any, **values: Any) -> Any:
 def test_all_agents_must_be_chosen(as_alice, workspace):
     page = create(as_alice, workspace, agents_access="")
     assert page.status_code == 422
-    assert "Choose whether the key can access all or only some." in page.content.decode()
+    assert "Choose “All” or “Only selected”." in page.content.decode()
     create(as_alice, workspace)
     assert ApiKey.objects.in_workspace(workspace).get().scopes == {"verbs": ["fetch"]}
 

@@ -266,7 +266,7 @@ def test_the_page_lists_unread_and_all_and_marks_all_as_read(workspace, people, 
     page = as_alice.get("/w/harbour/notifications/").content.decode()
     assert "Bob requested a review of release 1" in page
     assert "First words" in page
-    assert "The build of careful on deck failed" in page
+    assert "Build failed for careful on deck" in page
     assert as_alice.get("/w/harbour/notifications/bell/?seen=6").status_code == 204
     response = as_alice.get("/w/harbour/notifications/bell/?seen=0")
     assert response.json() == {"count": 6, "text": "6 unread notifications"}

@@ -201,7 +201,7 @@ def test_the_page_of_a_channel_links_to_all_its_agents(workspace, as_bob):
     for number in range(14):
         make_agent(workspace, f"a{number}", channels=[deck if number else hall])
     page = page_text(as_bob.get(f"/w/{workspace.slug}/channels/deck/"))
-    assert "All agents that use it" in page
+    assert "Show all agents" in page
     [url, *_] = re.findall(r'href="([^"]*channel=deck)"', page)
     listed = page_text(as_bob.get(url))
     assert "Channel: " in listed

@@ -189,7 +189,7 @@ def test_the_page_follows_and_stops_by_itself(as_bob, crew, idle):
     assert as_bob.get(find_poll_url(news)).status_code == 204
     build(*crew[1:])
     end = as_bob.get(find_poll_url(news)).content.decode()
-    assert "All 4 prompts are rebuilt." in end
+    assert "All 4 prompts have been rebuilt." in end
     assert "hx-get" not in end
 
 
@@ -199,7 +199,7 @@ def test_builds_finished_before_the_page_loads_are_reported_once(as_bob, crew, i
     )
     assert response.status_code == 302
     build(*crew)
-    assert "All 4 prompts are rebuilt." in page(as_bob, "souls/calm/")
+    assert "All 4 prompts have been rebuilt." in page(as_bob, "souls/calm/")
     assert "are rebuilt" not in page(as_bob, "souls/calm/")
 
 

@@ -99,9 +99,9 @@ def test_an_empty_workspace_offers_three_ways_to_start(as_alice, as_bob, stage):
     page = get_html(get_fleet_page(as_alice))
     for text in ("Load the demo", "Import a folder", "Create an agent", "First steps"):
         assert text in page
-    assert "An owner or admin can load it." in get_html(get_fleet_page(as_bob))
+    assert "Ask an owner or admin to load the demo." in get_html(get_fleet_page(as_bob))
     page = get_html(get_fleet_page(stage.client("Vera")))
-    assert "An editor of this workspace can create the first one." in page
+    assert "An editor in this workspace can create the first one." in page
     assert "Create an agent" not in page
 
 

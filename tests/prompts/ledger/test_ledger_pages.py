@@ -249,7 +249,7 @@ def test_the_first_bad_row_is_described_with_the_agents_name(history, bobs):
         by_hand("UPDATE prompts_promptversion SET author_label = '<i>x</i>' WHERE number = 3")
         run_verification(history.workspace.pk, run.pk)
         html = get_html(bobs, url(history, "verify/"))
-    assert "3 rows were changed" in html
+    assert "3 rows failed verification" in html
     assert "version 3 of “Pilot” on “Deck”" in html
     assert "its content does not match its hash" in html
 

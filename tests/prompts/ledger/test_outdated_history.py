@@ -69,7 +69,10 @@ def test_the_page_draws_the_days_and_has_a_table(as_alice, workspace, prompt):
         html = as_alice.get(
             f"/w/{workspace.slug}/ledger/outdated/?history=1", headers=headers
         ).content.decode()
-        assert 'role="img" aria-label="Outdated bots by day: 0 today, at most 1 in 14 days"' in html
+        assert (
+            'role="img" aria-label="Outdated bots by day: 0 today, a maximum of 1 in the last 14 days"'
+            in html
+        )
         assert html.count("<rect") == HISTORY_DAYS
         assert html.count('<th scope="row">') == HISTORY_DAYS
         assert "style=" not in html
@@ -77,7 +80,7 @@ def test_the_page_draws_the_days_and_has_a_table(as_alice, workspace, prompt):
 
 def test_without_outdated_bots_the_page_says_so(as_alice, workspace):
     html = as_alice.get(f"/w/{workspace.slug}/ledger/outdated/?history=1").content.decode()
-    assert "No bot was outdated at the end of a day in the last 14 days." in html
+    assert "No bots were outdated at the end of any day in the last 14 days." in html
 
 
 def test_the_number_of_queries_does_not_grow(workspace, prompt, django_assert_max_num_queries):

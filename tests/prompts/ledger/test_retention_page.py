@@ -21,7 +21,7 @@ def test_the_agent_page_links_to_a_page_with_the_setting(as_alice, workspace):
 
 
 def test_an_owner_changes_it_and_the_audit_log_says_so(as_alice, workspace):
-    assert "The ledger is kept for 36 months." in save(as_alice, workspace, "36")
+    assert "The ledger is now kept for 36 months." in save(as_alice, workspace, "36")
     assert workspace.ledger_months == 36
     event = AuditEvent.objects.in_workspace(workspace).filter(verb="changed retention").get()
     assert event.after == {"ledger_months": 36}

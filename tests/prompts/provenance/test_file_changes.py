@@ -44,12 +44,12 @@ def test_a_changed_file_and_a_missing_one_are_reported(source, workspace, tmp_pa
     write(tmp_path / "AGENTS.md", "Be kinder.\n")
     refreshed(source)
     assert describe_file_changes(workspace, [origin(source)]) == {
-        origin(source): "Source changed: now revision 2"
+        origin(source): "File changed, now at revision 2"
     }
     assert describe_file_changes(workspace, [origin(source, 2)]) == {}
     (tmp_path / "AGENTS.md").unlink()
     refreshed(source)
-    assert describe_file_changes(workspace, [origin(source)]) == {origin(source): "Source deleted"}
+    assert describe_file_changes(workspace, [origin(source)]) == {origin(source): "File deleted"}
 
 
 def test_unchanged_files_other_origins_and_other_workspaces_are_left_out(
@@ -75,7 +75,7 @@ def test_the_version_page_shows_the_change_next_to_the_text(source, workspace, t
     write(tmp_path / "AGENTS.md", "Be kinder.\n")
     refreshed(source)
     html = as_bob.get(path).content.decode()
-    assert "1 source changed" in html
+    assert "1 file changed" in html
     assert (
         f'<a href="/w/{workspace.slug}/files/{file_at(source).pk}/">Source changed: now revision 2</a>'
         in html

@@ -25,8 +25,8 @@ def test_a_layout_without_a_place_for_souls_is_named(as_bob, workspace, soul):
     assert not is_used_by_layout("soul", "nova")
     assert list_unused_layouts(workspace, soul) == [UnusedLayout("nova", 1)]
     page = as_bob.get(f"/w/{workspace.slug}/souls/{soul.slug}/").content.decode()
-    assert "Not used by layout nova (1 prompt)" in page
-    assert "Not used by layout nova" in as_bob.get(f"/w/{workspace.slug}/agents/night/").content.decode()
+    assert "The nova layout (1 prompt) has no section for this content" in page
+    assert "Not used by the nova layout" in as_bob.get(f"/w/{workspace.slug}/agents/night/").content.decode()
 
 
 def test_production_that_uses_an_older_revision_says_so(as_bob, workspace, soul):
@@ -37,5 +37,5 @@ def test_production_that_uses_an_older_revision_says_so(as_bob, workspace, soul)
     url = f"/w/{workspace.slug}/souls/{soul.slug}/"
     assert "Production uses revision" not in as_bob.get(url).content.decode()
     roll_back(list(AgentPrompt.objects.in_workspace(workspace)), by=BY, note="Too calm.")
-    assert "Production uses revision 1 of 2" in as_bob.get(url).content.decode()
+    assert "Production uses revision 1, latest is 2" in as_bob.get(url).content.decode()
     assert list_unused_layouts(workspace, soul) == []

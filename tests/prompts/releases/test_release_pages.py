@@ -128,7 +128,7 @@ def live(careful, workspace, by_alice, by_bob) -> None:
 def test_what_is_behind_is_offered_and_what_is_chosen_is_requested(as_bob, careful):
     html = page(as_bob, "releases/new/")
     assert html.count('name="prompts"') == 2
-    assert "Needs approval by another member" in html
+    assert "Needs approval from another member" in html
     response = ask(as_bob, prompts=choices()[:1])
     assert response.url == "/w/harbour/releases/1/"
     release = Release.unscoped.get()

@@ -136,7 +136,7 @@ def test_a_version_that_is_not_in_force_any_more_can_be_compared_with_now(histor
     assert f"/prompts/{history.prompt().pk}/diff/1/4/" in against
     assert "unchanged lines" not in page(bobs, at(history, "beginning") + "?compare=now&show=all")
     now = page(bobs, at(history, "erasure"))
-    assert "Compare with now" not in now
+    assert "Compare with current version" not in now
     assert "current" in now
 
 
@@ -176,7 +176,7 @@ def test_who_fetched_around_then_is_listed(history, bobs):
 def test_an_erasure_is_shown_with_its_author(history, bobs):
     served = history.served[4]
     html = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
-    assert "Text of this prompt has been erased" in html
+    assert "Some text in this prompt has been erased" in html
     assert "She asked for it." in html
     assert "flowerpot" not in html
     assert "⟦erased⟧" in html

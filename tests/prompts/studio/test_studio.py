@@ -330,7 +330,7 @@ def test_a_draft_is_private_and_can_be_discarded(
     assert (saved.status_code, "Draft saved" in get_text(saved)) == (200, True)
     page = as_alice.get(studio_url())
     assert "My secret thought." in get_text(page)
-    assert "Your saved draft" in get_text(page)
+    assert "You saved this draft" in get_text(page)
     assert "My secret thought." in get_preview(page).text
     for url in (studio_url(), studio_url("review"), "/w/harbour/drafts/", "/w/harbour/studio/"):
         assert "secret thought" not in as_bob.get(url).content.decode()
@@ -345,7 +345,7 @@ def test_a_draft_is_private_and_can_be_discarded(
     mine = as_alice.post("/w/harbour/drafts/discard/", {"part": SOUL, "back": "studio"})
     assert mine["Location"].startswith(HERE)
     assert not list_drafts(deck.workspace, alice)
-    assert "Your saved draft" not in get_text(as_alice.get(studio_url()))
+    assert "You saved this draft" not in get_text(as_alice.get(studio_url()))
 
 
 def test_an_invalid_draft_is_kept(deck: Deck, as_alice: Client) -> None:
@@ -420,7 +420,7 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
         text["invalidated_cache_prefixes"],
         text["rewritten_tokens"],
     )
-    sentence = "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes change."
+    sentence = "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
     assert sentence in get_text(page)
 
 
@@ -497,8 +497,9 @@ def test_keeping_my_draft_bases_it_on_the_newer_revision(deck: Deck, as_alice: C
 
 def test_the_impact_panel_of_a_form_shows_the_same_numbers(deck: Deck, as_alice: Client) -> None:
     response = as_alice.post("/w/harbour/impact/souls/calm/", soul_form("Be wise and brave."), **HTMX)
-    assert "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes change." in get_text(
-        response
+    assert (
+        "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
+        in get_text(response)
     )
     assert "are deployed to production immediately" in get_text(response)
     page = as_alice.post("/w/harbour/impact/souls/calm/", soul_form("Be wise."))

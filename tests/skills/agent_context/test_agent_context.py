@@ -144,11 +144,11 @@ def test_a_withheld_file_is_shown_here_and_on_the_agents_own_page(reader, source
     response = as_bob.get(context_url(reader))
     page = response.content.decode()
     assert [file.path for file in response.context["unusable_files"]] == ["AGENTS.md"]
-    assert "Withheld: 1 file" in page
+    assert "1 file is withheld" in page
     assert "Revision 1 is live, but no prompt contains it." in page
     assert response.context["effective_context"].files[0].text == GOOD
     own = as_bob.get(context_url(reader)[: -len("context/")]).content.decode()
-    assert "1 file of this agent is withheld" in own
+    assert "1 file is withheld from this agent" in own
     assert "Invisible character that no script or emoji needs" in own
 
 
@@ -165,7 +165,7 @@ def test_an_assigned_skill_is_withheld_when_it_is_quarantined(agent, source, roo
     write(root / path, (root / path).read_text() + "\u202e\n")
     refreshed(source)
     assert (
-        "1 file of this agent is withheld"
+        "1 file is withheld from this agent"
         in as_bob.get(context_url(agent)[: -len("context/")]).content.decode()
     )
 
@@ -177,7 +177,7 @@ def test_pending_and_missing_files_are_shown(workspace, agent, root, as_bob):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     response = as_bob.get(context_url(agent))
     assert {file.path for file in response.context["pending_files"]} == {"AGENTS.md", skill}
-    assert "Waiting for a decision" in response.content.decode()
+    assert "Needs review" in response.content.decode()
     approve_file_at(source)
     (root / "AGENTS.md").unlink()
     refreshed(source)

@@ -79,13 +79,13 @@ def test_an_agent_without_a_source_judges_by_its_layout(workspace, source):
 def test_the_inbox_the_library_and_the_file_page_say_for_whom_a_skill_is_valid(source, workspace, as_alice):
     make_reader(source, "olga", "opal")
     make_reader(source, "pia", "pi")
-    not_valid = "Not valid for Olga (rules of opal): The name must equal its folder"
+    not_valid = "Not valid for Olga (opal rules): The name must equal its folder"
     page = as_alice.get(f"/w/{workspace.slug}/inbox/").content.decode()
     assert "Valid for Pia." in page
     assert not_valid in page
     page = as_alice.get(f"/w/{workspace.slug}/files/{file_at(source, PATH).pk}/").content.decode()
-    assert "Agents for which it is valid" in page
-    assert "With the rules of opal:" in page
+    assert "Validity by agent" in page
+    assert "With the opal rules:" in page
     approve_file_at(source, PATH)
     page = as_alice.get(f"/w/{workspace.slug}/skills/").content.decode()
     assert "Valid for Pia." in page

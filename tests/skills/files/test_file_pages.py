@@ -116,7 +116,7 @@ def test_a_quarantined_revision_is_shown_with_glyphs_reasons_and_the_text_in_for
     assert OVERRIDE in page
     assert "\u202e" not in page
     assert "\u200b" not in page
-    assert "Live: revision 1" in page
+    assert "Revision 1 (live)" in page
 
 
 def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_force(poisoned, as_bob):
@@ -125,7 +125,7 @@ def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_f
     page = response.content.decode()
     assert f'href="{file_url(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
     assert [revision.number for revision in response.context["pair"]] == [1, 2]
-    assert "Changes from revision 1, which is live, to revision 2" in page
+    assert "Changes from live revision 1 to revision 2" in page
 
 
 def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, root, as_bob):
@@ -146,7 +146,7 @@ def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
 
 def test_text_that_is_not_in_force_is_labelled(tea, as_bob):
     page = as_bob.get(file_url(tea)).content.decode()
-    assert "Not live: revision 1" in page
+    assert "Revision 1 (not live)" in page
     assert "Live: revision" not in page
 
 
@@ -162,11 +162,11 @@ def test_a_binary_file_shows_escaped_bytes_and_the_problem(source, root, as_bob)
 def test_a_missing_file_says_so_and_whether_its_removal_was_approved(source, root, as_bob):
     (root / "AGENTS.md").unlink()
     refreshed(source)
-    assert "Accept deletion" in as_bob.get(file_url(file_at(source))).content.decode()
+    assert "Approve deletion" in as_bob.get(file_url(file_at(source))).content.decode()
     approve_file_at(source)
     page = as_bob.get(file_url(file_at(source))).content.decode()
-    assert "The deletion was accepted." in page
-    assert "Accept deletion" not in page
+    assert "The deletion was approved." in page
+    assert "Approve deletion" not in page
 
 
 def test_the_newest_revision_was_last_seen_by_the_last_refresh(source, root, as_bob):
@@ -372,7 +372,7 @@ def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     assert "Trusted in its current form" in as_bob.get(file_url(tea)).content.decode()
     write_skill(root, "tea", description="Makes coffee.")
     refreshed(tea.source)
-    assert "No longer: it changed since it was trusted" in as_bob.get(file_url(tea)).content.decode()
+    assert "Not trusted: changed since last approval" in as_bob.get(file_url(tea)).content.decode()
 
 
 def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):

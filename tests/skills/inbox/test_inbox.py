@@ -429,7 +429,7 @@ ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["
 def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):
         response = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
-        assert "Select the files that you want to accept." in response.content.decode(), picks
+        assert "Select the files that you want to approve." in response.content.decode(), picks
         assert list_states(response) == STATES, picks
 
 

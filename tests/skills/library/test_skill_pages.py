@@ -221,7 +221,7 @@ def test_skills_with_the_same_name_are_marked_and_the_record_wins(workspace, sou
     assert (first.agent_count, second.agent_count, written.is_for_all) == (1, 1, True)
     page = re.sub(r"\s+", " ", as_bob.get(f"/w/{workspace.slug}/skills/").content.decode())
     assert "Same name ×3" in page
-    assert "Used for 1 agent." in page
+    assert "Used by 1 agent." in page
     assert "Overridden for 1 agent by the skill written in Dramatis." in page
 
 
@@ -289,7 +289,7 @@ def test_a_skill_page_shows_agents_findings_and_skills_of_the_same_name(workspac
     page = as_bob.get(f"/w/{workspace.slug}/skills/tea/").content.decode()
     for text in (
         "Reader",
-        "Discovered with the same name",
+        "Discovered skills with the same name",
         f"{GITHUB}/tea/SKILL.md",
         "⟦U+200B⟧",
         "/skills/tea/export/",

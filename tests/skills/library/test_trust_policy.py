@@ -49,8 +49,8 @@ def test_the_page_names_the_skills_in_use_before_anything_changes(workspace, rea
     assert "tea" in page
     assert "Pilot" in page
     assert ".agents/skills/soup" not in page
-    assert "Keep in use and trust (1 skill)" in page
-    assert "Remove from prompts (1 skill)" in page
+    assert "Trust and keep 1 skill" in page
+    assert "Remove 1 skill from prompts" in page
     assert not needs_trust(workspace)
     assert list_used(reader) == ["soup", "tea"]
 

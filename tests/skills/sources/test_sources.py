@@ -208,7 +208,7 @@ def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, sou
 
 BAD_INPUT: list[tuple[str, object, str]] = [
     ("label", "", "This field is required."),
-    ("grant", "", "Choose a folder that operators allowed."),
+    ("grant", "", "Choose an allowed folder."),
     ("grant", "999999", "Select a valid choice."),
     ("folder", "../other", "Names in a path cannot be empty, . or .."),
     ("folder", "/etc", "Enter a path below the allowed folder"),
@@ -405,7 +405,7 @@ def test_files_are_narrowed_by_state(source, as_alice):
     page = page_text(as_alice.get(address(source, "?state=invalid")))
     assert "1–1 of 1" in page
     assert "deep/AGENTS.md" not in page
-    assert "No files in this state" in page_text(as_alice.get(address(source, "?state=missing")))
+    assert "No files with this status" in page_text(as_alice.get(address(source, "?state=missing")))
     assert "1–2 of 2" in page_text(as_alice.get(address(source, "?state=made-up&page=x")))
 
 
