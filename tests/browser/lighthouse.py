@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from tests.installs import install_once
+
 TOOLS = Path(__file__).parent / "tools"
 INSTALL_SECONDS = 300
 
@@ -38,6 +40,13 @@ def install_lighthouse(folder: Path) -> None:
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("NOT RUN: Lighthouse needs Node 18.16 or newer and npm")
     shutil.copytree(TOOLS, folder, ignore=shutil.ignore_patterns("node_modules"))
+    files = [folder / "package.json", folder / "package-lock.json"]
+    (folder / "node_modules").symlink_to(install_once("lighthouse", files, install_packages) / "node_modules")
+
+
+def install_packages(folder: Path) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(TOOLS / name, folder)
     command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"]
     try:
         result = subprocess.run(

@@ -42,8 +42,8 @@ class Deliveries(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> WebhookLibraries:
-    return install_libraries(tmp_path_factory.mktemp("webhook-libraries"))
+def libraries() -> WebhookLibraries:
+    return install_libraries()
 
 
 @pytest.fixture(autouse=True)

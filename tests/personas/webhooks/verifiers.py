@@ -1,7 +1,7 @@
 """Verifiers of webhooks by others: openssl, and the libraries standardwebhooks (PyPI, npm) and svix.
 
 The libraries are pinned in libraries/requirements.txt and libraries/package-lock.json. They are no
-dependencies of the product or its tests, and are installed into a temporary folder.
+dependencies of the product or its tests, and are installed once for all runs.
 """
 
 import json
@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.installs import install_once
 
 LIBRARIES = Path(__file__).parent / "libraries"
 PYTHON_SCRIPT = """
@@ -67,10 +69,14 @@ class WebhookLibraries:
         return result.stdout.strip()
 
 
-def install_libraries(folder: Path) -> WebhookLibraries:
+def install_libraries() -> WebhookLibraries:
     """Install the pinned libraries. If no registry responds, the run lists the tests as not run."""
     if not shutil.which("npm") or not shutil.which("node"):
         pytest.skip("NOT RUN: webhooks were not verified with libraries of others; npm is not installed")
+    return WebhookLibraries(install_once("webhooks", sorted(LIBRARIES.iterdir()), install_packages))
+
+
+def install_packages(folder: Path) -> None:
     shutil.copytree(LIBRARIES, folder, dirs_exist_ok=True)
     pip = ["venv/bin/python", "-m", "pip", "install", "-q", "--require-hashes", "-r", "requirements.txt"]
     for command in (
@@ -85,7 +91,6 @@ def install_libraries(folder: Path) -> WebhookLibraries:
         if result.returncode:
             error = (result.stderr.strip().splitlines() or ["no message"])[-1][:200]
             pytest.skip(f"NOT RUN: webhooks were not verified with libraries of others: {error}")
-    return WebhookLibraries(folder)
 
 
 def verify_with_openssl(public_key: bytes, signature: bytes, content: bytes, folder: Path) -> bool:

@@ -92,7 +92,7 @@ REFUSED = {
     "letters beyond ASCII": (skill_text("tée"), [(2, "name", "lowercase letters")]),
     "reserved": (skill_text("import"), [(2, "name", "reserved")]),
     "taken": (skill_text("taken"), [(2, "name", "Another skill")]),
-    "unknown key": (skill_text("tea", more="model: big\n"), [(4, "model", "no field")]),
+    "unknown key": (skill_text("tea", more="model: big\n"), [(4, "model", "is not a field")]),
     "license": (skill_text("tea", more=f"license: {'x' * 201}\n"), [(4, "license", "200")]),
     "license of two lines": (
         skill_text("tea", more="license: |\n  a\n  b\n"),
@@ -109,10 +109,10 @@ REFUSED = {
     "several": (
         skill_text("Bad Name", "x" * 1_025, more=f"license: {'x' * 201}\nmodel: big\n", body="x" * 100_001),
         [
-            (2, "name", "lower-case"),
+            (2, "name", "lowercase"),
             (3, "description", "1025"),
             (4, "license", "200"),
-            (5, "model", "no field"),
+            (5, "model", "is not a field"),
             (8, "body", "100000"),
         ],
     ),
