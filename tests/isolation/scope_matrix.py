@@ -261,7 +261,10 @@ def run_scopes(scope: ScopeStage, endpoints: Iterable[ApiEndpoint], is_due: IsDu
             if not may_call(key.caller, endpoint):
                 continue
             for target in (INSIDE, *key.limits):
-                if is_due(endpoint, number, key, target):
+                if not is_due(endpoint, number, key, target):
+                    continue
+                is_outside = target != INSIDE and names_outside(scope, key, endpoint, target)
+                if target == INSIDE or is_outside or not is_due(endpoint, number, key, INSIDE):
                     outcome.cells += 1
                     with rolled_back_as_test():
                         findings = check_scope(scope, key, endpoint, target, before[str(key)])
@@ -272,14 +275,11 @@ def run_scopes(scope: ScopeStage, endpoints: Iterable[ApiEndpoint], is_due: IsDu
 def check_scope(
     scope: ScopeStage, key: LimitedKey, endpoint: ApiEndpoint, target: str, before: dict[str, set[Any]]
 ) -> list[str]:
-    inside = build_request(scope.inside, key.caller, endpoint)
-    path, body = build_request(scope.outside.get(target, scope.inside), key.caller, endpoint)
-    if target == LABELS:
-        path, body = name_other_label(path, body)
-    names_outside = target != INSIDE and (path, body) != inside
+    path, body = build_target_request(scope, key, endpoint, target)
+    is_outside = target != INSIDE and names_outside(scope, key, endpoint, target)
     answer = send(key.caller, endpoint, path, body)
     findings = []
-    if names_outside and answer.status not in REFUSED and str(endpoint) not in HAS_STATUS_PER_ITEM:
+    if is_outside and answer.status not in REFUSED and str(endpoint) not in HAS_STATUS_PER_ITEM:
         findings.append(f"answered {answer.status} for {path}")
     if answer.status >= 500:
         findings.append(f"answered {answer.status}: {answer.visible_text[:300]!r}")
@@ -311,6 +311,19 @@ def find_changes(
         name for name, now in digest(workspace, tables).items() if tables and now != scope.shared_before[name]
     ]
     return findings + [f"changed {name}, which agents share" for name in changed]
+
+
+def names_outside(scope: ScopeStage, key: LimitedKey, endpoint: ApiEndpoint, target: str) -> bool:
+    """Tell whether the request names a row outside; otherwise it is the same as the one inside."""
+    inside = build_request(scope.inside, key.caller, endpoint)
+    return build_target_request(scope, key, endpoint, target) != inside
+
+
+def build_target_request(
+    scope: ScopeStage, key: LimitedKey, endpoint: ApiEndpoint, target: str
+) -> tuple[str, Any]:
+    path, body = build_request(scope.outside.get(target, scope.inside), key.caller, endpoint)
+    return name_other_label(path, body) if target == LABELS else (path, body)
 
 
 def build_request(stage: Stage, caller: Caller, endpoint: ApiEndpoint) -> tuple[str, Any]:
