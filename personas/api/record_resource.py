@@ -162,7 +162,7 @@ class RecordResource(RecordBulk[R]):
 
     def remove_read_only_values(self, call: ApiRequest, record: R) -> None:
         """Remove the values from the body that cannot be changed. Raise 422 for those that differ."""
-        names = self.read_only_names() & call.body.keys()
+        names = self.read_only_names & call.body.keys()
         if names:
             current = self.to_json(record) | {name: call.body.get(name) for name in self.volatile_fields}
             call.body = remove_unchanged_values(call.body, current, names)
@@ -386,7 +386,7 @@ class RecordResource(RecordBulk[R]):
                     operation_id=f"replace{noun}",
                     note="Omitted fields are reset to their default values.",
                     body=self.body_schema(is_new=False, is_complete=True),
-                    read_only_fields=self.read_only_names(),
+                    read_only_fields=self.read_only_names,
                     **change_options,
                 ),
                 delete=Operation(

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, ClassVar
 
 from django.db.models import ForeignKey
@@ -200,6 +201,7 @@ class RecordSchema:
     def schema_title(self) -> str:
         return to_camel_case(self.singular)
 
+    @cached_property
     def read_only_names(self) -> frozenset[str]:
         """Return the fields that PUT accepts only unchanged: a client may send back what GET returns."""
         writable = set(self.writable_fields()) - set(self.create_only_fields)

@@ -90,6 +90,7 @@ def convert_datetime_param(value: Any, schema: Schema) -> Any:
 log = structlog.get_logger(__name__)
 SAFE_METHODS = ("GET", "HEAD")
 METHODS = ("get", "post", "put", "patch", "delete")
+ACCEPTS_JSON = frozenset({"*/*", "application/json"})
 
 
 class ApiView(APIView):
@@ -117,6 +118,16 @@ class ApiView(APIView):
         return build_http_response(response, rate_limit_headers)
 
     get = post = put = patch = delete = handle
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
+        """Negotiate as REST framework does, but skip it if there is only JSON and the client accepts it."""
+        if (
+            self.renderer_classes == (JSONRenderer,)
+            and request.META.get("HTTP_ACCEPT", "*/*") in ACCEPTS_JSON
+        ):
+            return JSONRenderer(), JSONRenderer.media_type
+        renderer, media_type = super().perform_content_negotiation(request, force)
+        return renderer, str(media_type)
 
     def get_patch_headers(self) -> dict[str, str]:
         return {"Accept-Patch": ", ".join(PATCH_TYPES)} if "PATCH" in self.operations else {}

@@ -4,7 +4,9 @@ The data has ids, numbers, digests, slugs and fixed words, never text of records
 the text with the API, where access is checked and recorded. A new type is one line in `EVENT_TYPES`.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,6 +62,38 @@ class EventData:
     def validator(self) -> Draft202012Validator:
         return Draft202012Validator(self.schema)
 
+    @cached_property
+    def checks(self) -> Mapping[str, "ValueCheck"]:
+        return {name: build_value_check(schema) for name, schema in self.fields.items()}
+
+    def is_plainly_valid(self, data: Mapping[str, Any]) -> bool:
+        """Whether the data has these fields with ordinary values.
+
+        This takes a fraction of the time of the validator, which decides about all other data.
+        """
+        return data.keys() == self.checks.keys() and all(
+            check(data[name]) for name, check in self.checks.items()
+        )
+
+
+ValueCheck = Callable[[Any], bool]
+
+
+def build_value_check(schema: Schema) -> ValueCheck:
+    """Return a function that accepts only values that match the schema. It may reject some that do."""
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    accepts_null = "null" in types
+    if "integer" in types:
+        minimum = schema["minimum"]
+        return lambda value: (type(value) is int and value >= minimum) or (accepts_null and value is None)
+    if "string" in types:
+        find, longest = re.compile(schema["pattern"]).search, schema.get("maxLength", math.inf)
+        return lambda value: (
+            (type(value) is str and len(value) <= longest and find(value) is not None)
+            or (accepts_null and value is None)
+        )
+    return lambda _: False
+
 
 @dataclass(frozen=True)
 class EventType:
@@ -71,6 +105,8 @@ class EventType:
 
     def check_data(self, data: Mapping[str, Any]) -> None:
         """Raise InvalidEvent unless the data matches the schema."""
+        if self.data.is_plainly_valid(data):
+            return
         if error := best_match(self.data.validator.iter_errors(data)):
             raise InvalidEvent(f"{self.name}: {error.json_path}: {error.message}")
 

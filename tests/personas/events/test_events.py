@@ -127,6 +127,33 @@ def test_data_that_does_not_match_its_type_is_rejected():
         build_event(1, "record.exploded", CHANGE)
 
 
+VALUES = [
+    *(0, 1, -1, 2**40, True, 1.0, None, "", "a", "a-b", "A", "a_b", "a-", "a\n", "You are kind.", "x" * 65),
+    *(
+        "x" * 41,
+        "0" * 64,
+        "f" * 65,
+        "2026-11-17T09:00:00Z",
+        "2026-11-17T09:00:00+00:00",
+        "2026-11-17",
+        [],
+        [1],
+    ),
+]
+
+
+def test_the_quick_check_accepts_only_what_the_schema_accepts():
+    accepted = 0
+    for event_type in EVENT_TYPES.values():
+        for name, schema in event_type.data.fields.items():
+            check = event_type.data.checks[name]
+            quick = [value for value in VALUES if check(value)]
+            accepted += len(quick)
+            validator = Draft202012Validator(schema)
+            assert all(validator.is_valid(value) for value in quick), f"{event_type.name}.{name}: {quick}"
+    assert accepted > 100
+
+
 def test_no_field_of_any_type_accepts_a_sentence():
     for event_type in EVENT_TYPES.values():
         for name, schema in event_type.data.fields.items():
