@@ -72,7 +72,7 @@ def edit_after_preview(alices: Visit) -> None:
     alices.fill(Text=NEW)
     alices.page.get_by_role("button", name="Preview impact").click()
     panel = alices.page.get_by_role("region", name="Impact")
-    expect(panel).to_contain_text("3 prompts of 2 agents, 1 unique change")
+    expect(panel).to_contain_text("3 prompts for 2 agents, 1 unique change")
     expect(panel).to_contain_text("naïvely")
     assert production("cook") == [1]
     alices.press("Save")
@@ -85,7 +85,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     alices.fill(Message="Say ahoy")
     alices.press("Request release of all 2")
     alices.sees_message("Release 2 requested.")
-    alices.sees("Approval by another member required")
+    alices.sees("Another member must approve this release")
     for visit in (alices, bobs):
         visit.go("releases/2/")
         expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)

@@ -92,7 +92,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     alices.fill(**{"Overlap with the old key": "3 days"})
     assert alices.press("Rotate") == 200
     alices.sees("Front desk stays valid until")
-    assert alices.page.get_by_label("Secret of Front desk 2").input_value() != secret
+    assert alices.page.get_by_label("Secret for Front desk 2").input_value() != secret
     alices.go("keys/")
     alices.follow("Revoke Front desk 2")
     alices.sees("It stops working immediately")
@@ -105,7 +105,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
 def test_without_script_the_secret_can_be_selected(logged_in_page, alice, workspace):
     visit = Visit(logged_in_page(alice, java_script_enabled=False), workspace.slug)
     make_key(visit)
-    secret = visit.page.get_by_label("Secret of Front desk")
+    secret = visit.page.get_by_label("Secret for Front desk")
     expect(secret).to_have_attribute("readonly", "")
     expect(visit.page.get_by_role("button", name="Copy key")).to_be_hidden()
 

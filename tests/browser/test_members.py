@@ -122,9 +122,9 @@ def test_an_owner_removes_a_member_changes_a_role_and_leaves_only_a_workspace_wi
     assert not Membership.objects.in_workspace(workspace).filter(user=carol).exists()
     alices.page.get_by_label("Role of bob@example.com").select_option(label="Reviewer")
     alices.press("Change role of bob@example.com")
-    alices.sees_message("Bob is now reviewer")
+    alices.sees_message("Bob now has the reviewer role")
     alices.press("Transfer ownership to bob@example.com")
-    alices.sees_message("Bob is now owner; you are admin")
+    alices.sees_message("Bob is now an owner, and you are an admin")
     assert (role_of(alice, workspace), role_of(bob, workspace)) == (Role.ADMIN, Role.OWNER)
     expect(alices.page.get_by_role("button", name="Send invitation")).to_have_count(0)
 

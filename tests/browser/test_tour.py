@@ -81,7 +81,7 @@ def test_the_tour_leads_from_sign_in_to_a_served_change_and_the_demo_is_accessib
     tour.press("button", begins=True)
 
     expect(page.get_by_role("main")).to_contain_text(
-        re.compile(r"Changes 1 prompt of 1 agent", re.IGNORECASE)
+        re.compile(r"Changes 1 prompt for 1 agent", re.IGNORECASE)
     )
     save = page.get_by_role("button", name=re.compile("^Save"))
     expect(save).to_have_class(re.compile("btn-error"))

@@ -67,7 +67,7 @@ def test_an_unknown_kind_has_no_permissions():
 
 @pytest.mark.parametrize("verb", ["approve", "manage", "override"])
 def test_bot_keys_cannot_approve_manage_or_override(verb):
-    with pytest.raises(BadScopes, match=f"cannot have the permission {verb}. Use an admin key"):
+    with pytest.raises(BadScopes, match=f"cannot have the “{verb}” permission. Use an admin key"):
         normalise_scopes({"verbs": ["read", verb]}, BOT)
     assert normalise_scopes({"verbs": [verb]}, ADMIN) == {"verbs": [verb]}
 
@@ -157,7 +157,7 @@ def test_only_a_member_can_make_an_admin_key(workspace, mallory):
 def test_there_is_no_third_kind(workspace, by_alice):
     with pytest.raises(InvalidInput, match="not a valid kind of key"):
         create_key(workspace, "Root", {}, by=by_alice, kind="root")
-    with pytest.raises(InvalidInput, match="cannot have the permission manage"):
+    with pytest.raises(InvalidInput, match="cannot have the “manage” permission"):
         create_key(workspace, "Bot", {"verbs": ["manage"]}, by=by_alice)
 
 

@@ -45,6 +45,6 @@ def test_neither_a_bot_nor_an_outsider_may_lift_the_review(careful, mallory):
 def test_the_page_shows_the_error_on_the_field(workspace, careful, as_bob):
     data = {"slug": "careful", "name": "Careful", "layout": "dramatis", "release_policy": "automatic"}
     page = as_bob.post(f"/w/{workspace.slug}/agents/careful/edit/", data | {"revision": "1"})
-    assert "can turn off the review" in page.content.decode()
+    assert "can turn off reviews" in page.content.decode()
     careful.refresh_from_db()
     assert careful.release_policy == "reviewed"

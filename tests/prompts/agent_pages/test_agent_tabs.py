@@ -176,7 +176,7 @@ def test_effective_settings_equal_the_settings_of_a_build(workspace, pilot, deck
 def test_an_agent_without_channels_shows_a_hint(as_bob, workspace):
     make_agent(workspace, "mute")
     response = as_bob.get("/w/harbour/agents/mute/channels/")
-    assert "Bots cannot fetch this agent yet" in response.content.decode()
+    assert "Bots cannot fetch prompts for this agent until it has a channel" in response.content.decode()
 
 
 def test_production_channels_follow_the_production_version(workspace, pilot, deck):

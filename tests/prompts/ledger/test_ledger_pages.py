@@ -159,7 +159,7 @@ def test_the_list_takes_few_queries_at_any_length(history, bobs):
 
 
 def test_an_empty_ledger_explains_itself(elsewhere, mallory):
-    assert "Every fetch of a bot adds a row here" in get_html(
+    assert "Each fetch by a bot adds a row here" in get_html(
         signed_in(mallory), f"/w/{elsewhere.slug}/ledger/"
     )
 

@@ -368,7 +368,7 @@ def test_the_author_of_a_change_sees_that_others_must_approve(workspace, as_bob,
     prompt = AgentPrompt.objects.in_workspace(workspace).filter(agent=stage.careful)[0]
     release = request_release(workspace, [prompt], message="First", by=by_alice)
     page = as_bob.get(f"/w/{workspace.slug}/releases/{release.number}/").content.decode()
-    assert "Approval by another member required" in page
+    assert "Another member must approve this release" in page
 
 
 @pytest.mark.parametrize("path", ["releases/new/", "releases/1/"])

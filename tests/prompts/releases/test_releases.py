@@ -270,7 +270,7 @@ def test_only_owners_move_a_protected_label(quick, soul, workspace, by_alice, by
 
 
 def test_latest_bad_names_and_strange_versions_are_refused(quick, careful, by_alice):
-    with pytest.raises(NotAllowed, match="always points to the newest build"):
+    with pytest.raises(NotAllowed, match="is reserved for the newest build"):
         move_label(again(quick), "latest", again(quick).latest, expected=None, by=by_alice)
     with pytest.raises(InvalidInput, match="label"):
         move_label(again(quick), "Not A Slug", again(quick).latest, expected=None, by=by_alice)

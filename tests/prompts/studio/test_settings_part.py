@@ -108,4 +108,4 @@ def test_the_impact_panel_of_a_level(as_bob: Any, deck: Deck, keys: list[str]) -
     assert f'hx-post="{path}"' in form
     answer = as_bob.post(path, {"mission": "Land.", "revision": "0"})
     assert answer.status_code == 200
-    assert "Changes 2 prompts of 2 agents" in answer.content.decode()
+    assert "Changes 2 prompts for 2 agents" in answer.content.decode()

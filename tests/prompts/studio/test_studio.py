@@ -420,7 +420,7 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
         text["invalidated_cache_prefixes"],
         text["rewritten_tokens"],
     )
-    sentence = "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
+    sentence = "Changes 2 prompts for 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
     assert sentence in get_text(page)
 
 
@@ -432,7 +432,7 @@ def test_the_button_names_its_effect_and_is_red_if_production_changes(deck: Deck
     edit_record(pilot, {"release_policy": ReleasePolicy.REVIEWED}, expected=pilot.revision, by=BY)
     page = as_alice.get(studio_url("review")).content.decode()
     assert "Save and deploy (1 of 2 prompts)" in page
-    assert "Needs a release that another member approves" in page
+    assert "Needs a release approved by another member" in page
     cook = deck.agents[1]
     edit_record(cook, {"release_policy": ReleasePolicy.REVIEWED}, expected=cook.revision, by=BY)
     page = as_alice.get(studio_url("review")).content.decode()
@@ -498,7 +498,7 @@ def test_keeping_my_draft_bases_it_on_the_newer_revision(deck: Deck, as_alice: C
 def test_the_impact_panel_of_a_form_shows_the_same_numbers(deck: Deck, as_alice: Client) -> None:
     response = as_alice.post("/w/harbour/impact/souls/calm/", soul_form("Be wise and brave."), **HTMX)
     assert (
-        "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
+        "Changes 2 prompts for 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
         in get_text(response)
     )
     assert "are deployed to production immediately" in get_text(response)

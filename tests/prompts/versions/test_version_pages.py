@@ -252,7 +252,7 @@ def test_a_tampered_row_is_shown_as_such(as_bob, prompt):
     with unguarded():
         by_hand("UPDATE prompts_promptversion SET message = 'forged'")
         html = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
-    assert "The hash of this version does not match" in html
+    assert "hash does not match" in html
 
 
 def test_unknown_numbers_and_prompts_are_not_found(as_bob, as_mallory, prompt):
@@ -387,8 +387,8 @@ def test_a_label_moved_concurrently_is_not_overwritten(as_bob, prompt, by_alice)
 
 def test_reserved_and_invalid_labels_are_rejected(as_bob, prompt):
     messages = {
-        "production": "Production moves with builds",
-        "latest": "always points to the newest build",
+        "production": "moves only with builds, releases and rollbacks",
+        "latest": "is reserved for the newest build",
         "Not A Label": "Label:",
         "": "required",
     }

@@ -202,7 +202,7 @@ def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, 
     approve_file_at(source, twin)
     approve_file_at(source, odd)
     page = as_bob.get(context_url(reader)).content.decode()
-    assert "The skill of the same name in" in page
+    assert "has the same name and is used instead" in page
     assert "Excluded" in page
     assert "The name must equal its folder" in page
 

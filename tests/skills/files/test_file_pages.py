@@ -367,7 +367,7 @@ def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
 def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     page = as_bob.get(file_url(tea)).content.decode()
     assert "Trust and approve" in page
-    assert "agents cannot use it until someone trusts it" in page
+    assert "Not trusted yet, so agents cannot use it" in page
     as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
     assert "Trusted in its current form" in as_bob.get(file_url(tea)).content.decode()
     write_skill(root, "tea", description="Makes coffee.")

@@ -127,7 +127,7 @@ def test_pending_files_are_shown_by_severity_with_reasons(source, inbox, as_bob)
     assert list_states(response) == STATES
     assert "changes the displayed order" in page
     assert "Byte 21 (0xFF) is not UTF-8." in page
-    assert "no longer at its source" in page
+    assert "no longer in its source" in page
     assert "Revision 1 is live, but no prompt contains it." in page
     # The status text is part of a poll response only.
     assert "Inbox updated" not in page

@@ -88,7 +88,7 @@ def test_the_tab_and_the_prompts_agree(reader):
 
 def test_a_hidden_skill_is_shown_with_the_winner(reader, as_bob):
     page = as_bob.get(f"/w/harbour/agents/{reader.slug}/skills/").content.decode()
-    assert "The skill of the same name in" in page
+    assert "has the same name and is used instead" in page
     for label in (
         "Attached to this agent",
         "For every agent",

@@ -315,7 +315,7 @@ def test_an_upload_to_a_folder_is_refused_with_a_reason(workspace, tmp_path, set
     answer = upload(as_bob, folder, write_zip(FILES.items()))
     assert answer.status_code == 302
     page = as_bob.get(answer["Location"]).content.decode()
-    assert "The files of this source are in a folder." in page
+    assert "This source reads its files from a folder." in page
 
 
 # --- body size -----------------------------------------------------------------------------------------
