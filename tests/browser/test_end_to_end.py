@@ -115,7 +115,7 @@ def download_replay(alices: Visit, request_id: str, path: Path) -> bytes:
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(request_id)
     alices.press("Show prompt")
-    alices.sees("Verified: exactly what was served")
+    alices.sees("Verified. This is exactly what was served")
     with alices.page.expect_download() as download:
         alices.follow("Download text")
     download.value.save_as(path)

@@ -59,7 +59,7 @@ def test_dangerous_actions_ask_with_a_dialog_of_the_page(alices, workspace):
     page.get_by_label("Keep for (months)").fill("30")
     page.get_by_role("button", name="Save retention").click()
     dialog = page.get_by_role("dialog", name="Are you sure?")
-    expect(dialog).to_contain_text("older are deleted")
+    expect(dialog).to_contain_text("Older rows are deleted")
     assert not axe_violations(page)
     dialog.get_by_role("button", name="Cancel").click()
     workspace.refresh_from_db()

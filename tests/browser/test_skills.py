@@ -122,7 +122,7 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
     assert not problems, "\n\n".join(problems)
 
     alices.go("skills/")
-    alices.choose_filter("State", "Not trusted yet")
+    alices.choose_filter("Status", "Not trusted yet")
     assert "state=waiting" in alices.page.url
     alices.sees("wait")
     alices.press("Trust discovered skills automatically")

@@ -46,7 +46,7 @@ def upload(visit, data):
 
 
 def state(visit):
-    return visit.page.get_by_role("region", name="State")
+    return visit.page.get_by_role("region", name="Status")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -45,7 +45,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(early.request_id)
     alices.press("Show prompt")
-    alices.sees("Verified: exactly what was served")
+    alices.sees("Verified. This is exactly what was served")
     alices.sees(early.served_digest)
     with alices.page.expect_download() as download:
         alices.follow("Download text")

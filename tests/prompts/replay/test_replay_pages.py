@@ -111,7 +111,7 @@ def test_without_any_prompt_the_page_says_where_the_past_begins(elsewhere, mallo
 def test_a_fetch_is_shown_with_its_digest_and_where_its_lines_came_from(history, bobs):
     served = history.served[-1]
     html = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
-    assert "Verified: exactly what was served" in html
+    assert "Verified. This is exactly what was served" in html
     assert served.served_digest in html
     assert served.request_id in html
     assert "Be careful." in html
