@@ -125,7 +125,7 @@ def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
     )
     refused(
         UnknownLabel,
-        "“canary” does not exist on",
+        "“canary” does not exist for",
         lambda: roll_back([quick], by=by_alice, note="Back.", label="canary"),
     )
 
@@ -133,7 +133,7 @@ def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
 def test_one_prompt_without_the_label_stops_the_roll_back_of_all(quick, careful, by_alice):
     refused(
         UnknownLabel,
-        "“production” does not exist on Careful",
+        "“production” does not exist for Careful",
         lambda: roll_back([quick, careful], by=by_alice, note="Back."),
     )
 
@@ -171,7 +171,7 @@ def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, qui
 def test_the_author_cannot_approve_and_the_release_stays_open_for_others(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="Go", by=by_alice)
     refused(NotAllowed, "Another member", lambda: approve_release(release, by=by_alice))
-    refused(NotAllowed, "must approve this first", lambda: run_release(release, by=by_alice))
+    refused(NotAllowed, "need approval from another member", lambda: run_release(release, by=by_alice))
 
 
 def test_an_approval_after_a_change_moves_no_label_and_says_what_changed(

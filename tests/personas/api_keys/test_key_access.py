@@ -40,7 +40,7 @@ def test_only_selected_agents_need_a_selection(as_alice, workspace):
 def test_all_with_a_selection_is_a_contradiction(as_alice, workspace):
     make_agent(workspace, "pilot")
     page = create(as_alice, workspace, agents=["pilot"])
-    assert "You selected some." in page.content.decode()
+    assert "“All” does not match your selection." in page.content.decode()
     assert not ApiKey.objects.in_workspace(workspace).exists()
 
 

@@ -230,7 +230,7 @@ WRONG: list[tuple[dict[str, object], str, str]] = [
     ({"kind": ""}, "kind", "This field is required."),
     ({"verbs": []}, "verbs", "Select at least one permission"),
     ({"verbs": ["fly"]}, "verbs", "Select a valid choice"),
-    ({"verbs": ["approve"]}, "verbs", "cannot have the permission approve. Use an admin key"),
+    ({"verbs": ["approve"]}, "verbs", "cannot have the “approve” permission. Use an admin key"),
     ({"agents": ["spy"]}, "agents", "Select a valid choice"),
     ({"channels": ["moon"]}, "channels", "Select a valid choice"),
     ({"labels": ["no-such-label"]}, "labels", "Select a valid choice"),

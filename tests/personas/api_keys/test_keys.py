@@ -109,7 +109,7 @@ def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
 @pytest.mark.parametrize(
     ("scopes", "message"),
     [
-        ([], "object of lists"),
+        ([], "object whose values are lists"),
         ({"colour": ["red"]}, "“colour” is not"),
         ({"agents": []}, "Omit it"),
         ({"agents": "pilot"}, "a list of strings"),

@@ -25,7 +25,7 @@ def test_a_403_page_names_the_roles_and_members_who_can_help(as_viewer, workspac
     answer = as_viewer.get(f"/w/{workspace.slug}/settings/")
     assert answer.status_code == 403
     page = page_text(answer)
-    assert "Requires: owner." in page
+    assert "Allowed roles: owner." in page
     assert "Alice can help in this workspace." in page
     assert "Back to Harbour" in page
 

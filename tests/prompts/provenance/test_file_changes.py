@@ -77,6 +77,6 @@ def test_the_version_page_shows_the_change_next_to_the_text(source, workspace, t
     html = as_bob.get(path).content.decode()
     assert "1 file changed" in html
     assert (
-        f'<a href="/w/{workspace.slug}/files/{file_at(source).pk}/">Source changed: now revision 2</a>'
+        f'<a href="/w/{workspace.slug}/files/{file_at(source).pk}/">File changed, now at revision 2</a>'
         in html
     )

@@ -178,7 +178,7 @@ def test_nothing_to_release_says_so(as_alice, alice):
 
 
 def test_a_second_person_approves_and_production_moves(as_alice, as_bob, requested):
-    assert "must approve this first" in submit_action(as_bob, 1, "release")
+    assert "need approval from another member" in submit_action(as_bob, 1, "release")
     assert submit_action(as_alice, 1, "approve") == "Release 1: approved."
     assert submit_action(as_bob, 1, "release") == "Release 1: released."
     assert in_production() == [1, 1]
@@ -203,7 +203,7 @@ def test_an_editor_may_not_approve_reject_or_override(as_bob, requested):
 
 def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested, soul):
     reword(soul, "Be wise.")
-    assert "changed after this request" in page(as_alice, "releases/1/")
+    assert "changed after it was requested" in page(as_alice, "releases/1/")
     assert "Changed after the request" in submit_action(as_alice, 1, "approve")
     html = page(as_alice, "releases/1/")
     assert "out of date" in html

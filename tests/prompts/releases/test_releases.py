@@ -109,7 +109,7 @@ def reword(soul, text: str) -> None:
 
 def test_a_reviewed_agent_goes_live_with_a_second_users_approval(careful, workspace, by_alice, by_bob):
     release = request_release(workspace, [careful], message="First", by=by_alice)
-    with pytest.raises(NotAllowed, match="must approve this first"):
+    with pytest.raises(NotAllowed, match="need approval from another member"):
         run_release(release, by=by_alice)
     approve_release(release, by=by_bob)
     done = run_release(release, by=by_alice)

@@ -316,7 +316,7 @@ def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by
     assert "⟦" in get_preview(as_alice.get(studio_url())).text
     assert "⟦" not in get_preview(as_alice.get(studio_url(), {"slot-fill": "on", "part": SOUL})).text
     wrong = as_alice.get(studio_url(), {"slot-task": "99", "slot-facts": "nonsense", "slot-timezone": "Mars"})
-    assert get_text(wrong).count("Not filled") == 1
+    assert get_text(wrong).count("These values were not filled in") == 1
     assert {"task", "facts", "timezone"} <= set(wrong.context["slots"].errors)
 
 

@@ -335,7 +335,7 @@ def test_moved_segments_are_listed(as_bob, prompt):
 
 def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, prompt):
     back = f"prompts/{prompt.pk}/roll-back/"
-    assert "From version 2 back to version 1." in page(as_alice, "agents/pilot/versions/")
+    assert "from version 2 back to version 1" in page(as_alice, "agents/pilot/versions/")
     assert "Rolled back production to version 1" in submit(as_alice, back, {"note": "Too wise."})
     # There is no earlier version to roll back to.
     assert "Roll back production" not in page(as_alice, "agents/pilot/versions/")

@@ -316,7 +316,7 @@ def test_restoring_a_revision_requests_a_refresh(source, as_alice):
 def test_rules_that_an_agent_works_by_stay(source, as_alice, agent, by_alice):
     choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=by_alice)
     answer = as_alice.post(address(source, "edit/"), edited(source))
-    assert "In use by: Pilot (pi)." in answer.context["form"].errors["harnesses"][0]
+    assert "These rules are still used by Pilot (pi)." in answer.context["form"].errors["harnesses"][0]
     source.refresh_from_db()
     assert "pi" in source.harnesses
 
