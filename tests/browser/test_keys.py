@@ -45,7 +45,7 @@ def make_key(visit, name="Front desk"):
     visit.fill(Name=name)
     allow_all_agents(visit)
     assert visit.press("Create key") == 200
-    secret = visit.page.get_by_label(f"Secret of {name}").input_value()
+    secret = visit.page.get_by_label(f"Secret for {name}").input_value()
     assert is_well_formed_key(secret)
     return secret
 
@@ -127,7 +127,7 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
     alices.press("Confirm")
     # The address is that of the page, and not of the confirmation: a reload does not send the password again.
     expect(alices.page).to_have_url(re.compile(r"/w/[^/]+/keys/new/$"))
-    secret = alices.page.get_by_label("Secret of Late").input_value()
+    secret = alices.page.get_by_label("Secret for Late").input_value()
     assert ApiKey.objects.in_workspace(workspace).get().digest == key_digest(secret)
 
     alices.go("keys/new/")

@@ -131,7 +131,7 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
     alices.sees("nobody has trusted them")
     problems = axe_violations(alices.page) + find_overflows(alices.page)
     assert not problems, "\n\n".join(problems)
-    alices.page.get_by_role("button", name=re.compile("^Keep in use and trust")).click()
+    alices.page.get_by_role("button", name=re.compile("^Trust and keep")).click()
     alices.sees_message("Discovered skills now need approval before agents use them.")
 
 
