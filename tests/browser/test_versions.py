@@ -81,8 +81,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     reword(crew, "Be wise.")
     alices.go("releases/2/")
     alices.sees("of these prompts changed after it was requested")
-    alices.press("Approve")
-    alices.sees("Changed after the request")
+    expect(alices.page.get_by_role("main").get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     assert in_production("careful") == [2, 2]
 
 
