@@ -97,7 +97,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     alices.follow("Revoke Front desk 2")
     alices.sees("It stops working immediately")
     alices.press("Revoke")
-    alices.sees_message("“Front desk 2” is revoked")
+    alices.sees_message("“Front desk 2” revoked")
     expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")
 
 
