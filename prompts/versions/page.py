@@ -46,7 +46,8 @@ class AnnotatedRow:
 
     row: TextRow
     origin_labels: Sequence[OriginLabel]
-    # The number of its first line that is not empty, from 1; 0 if members cannot comment on it.
+    # The number of its first line with comments, or else of its first line that is not empty, from 1;
+    # 0 if members cannot comment on it.
     line: int = 0
     # Comments on its lines.
     comment_count: int = 0
@@ -211,12 +212,15 @@ class VersionPage:
         text = self.visible_text.text[row.start : row.end]
         start = row.start + len(text) - len(text.lstrip("\n"))
         first, last = (bisect_left(self.line_ends, at) + 1 for at in (min(start, row.end - 1), row.end - 1))
-        count = (
-            sum(self.comment_counts[line] for line in range(first, last + 1)) if self.comment_counts else 0
+        commented = [line for line in sorted(self.comment_counts) if first <= line <= last]
+        is_open = first <= self.open_line <= last
+        return AnnotatedRow(
+            row,
+            [self.get_origin_label(origin) for origin in row.origins],
+            commented[0] if commented else first,
+            sum(self.comment_counts[line] for line in commented),
+            f"{self.comments_url}?lines={first}-{last}&line={self.open_line}" if is_open else "",
         )
-        labels = [self.get_origin_label(origin) for origin in row.origins]
-        url = f"{self.comments_url}?lines={first}-{last}&line={self.open_line}"
-        return AnnotatedRow(row, labels, first, count, url if first <= self.open_line <= last else "")
 
     @property
     def comments_url(self) -> str:

@@ -150,12 +150,14 @@ def test_the_comments_on_other_lines_are_not_in_the_panel_of_a_row(as_bob, versi
 def test_a_row_shows_the_number_of_comments_on_its_lines(as_bob, version, ada):
     url = reverse("versions:detail", args=["harbour", version.prompt_id, version.number])
     assert "has-comments" not in as_bob.get(url).content.decode()
-    first, second = find_line(version, "Be brave."), find_line(version, "Be kind.")
-    for line in (first, second):
-        comment_on_line(version, line, text="Why?", by=ada)
+    line = find_line(version, "Be kind.")
+    for text in ("Why?", "Kind to whom?"):
+        comment_on_line(version, line, text=text, by=ada)
     page = as_bob.get(url).content.decode()
     assert page.count("has-comments") == 1
-    assert f'</svg>2<span class="sr-only"> comments on line {first}' in page
+    # The link opens the line with the comments.
+    assert f'has-comments" href="?line={line}#comments"' in page
+    assert '<span class="sr-only">Comments: </span>2</a>' in page
 
 
 def test_a_comment_on_a_version_notifies_earlier_commenters(workspace, version, ada, bob):
