@@ -83,10 +83,11 @@ def test_the_filters_of_the_audit_log_apply_at_once(alices, workspace):
     page = alices.page
     page.get_by_label("Target").select_option("agent")
     expect(page).to_have_url(re.compile("kind=agent"))
-    page.get_by_label("Name", exact=True).fill("nothing")
+    name = page.get_by_role("search", name="Filters").get_by_label("Name")
+    name.fill("nothing")
     page.get_by_role("heading", name="Audit log", level=1).click()
     expect(page).to_have_url(re.compile("q=nothing"))
-    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    expect(name).to_be_focused()
 
 
 def test_the_impact_comes_into_view(alices, workspace):
