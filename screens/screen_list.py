@@ -142,7 +142,6 @@ SCREENS: tuple[Screen, ...] = (
     Screen("sign-up", "/accounts/signup/", role="nobody"),
     Screen("not-found", "no-such-page/", status=404),
     Screen("not-allowed", "settings/", role="viewer", status=403),
-    Screen("delete-workspace", "settings/delete/"),
     Screen("form-refused", "agents/new/", action=submit_empty_form),
     Screen("palette", "agents/", action=search("hut"), is_full_page=False),
     Screen("shortcuts", "agents/", action=press("?", "#dr-help[open]"), is_full_page=False),
