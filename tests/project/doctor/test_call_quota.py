@@ -33,4 +33,4 @@ def test_an_absent_quota_is_a_warning(settings):
 def test_the_ledger_page_shows_what_was_used_today(as_alice, workspace):
     reserve_bytes(workspace.pk, get_utc_day(timezone.now()), 3 * 1024, 2**30)
     page = as_alice.get(f"/w/{workspace.slug}/ledger/").content.decode()
-    assert "Calls have stored 3.0 KB of data today. The daily quota is 1.0 GB." in page
+    assert "Calls have stored 3 KiB of data today. The daily quota is 1 GiB." in page
