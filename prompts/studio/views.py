@@ -91,7 +91,9 @@ def studio_editor(request: WorkspaceRequest, agent: str) -> HttpResponse:
     context["groups"] = list_part_groups(
         preview_pane.studio_text, location, studio.agent, studio.get_channel(location.channel)
     )
-    context["agents"] = list_agents(request.workspace).filter(archived_at=None)[:MAX_PICKER_AGENTS]
+    # The picker shows names and emoji, so tools and channels are not loaded.
+    agents = list_agents(request.workspace).filter(archived_at=None).prefetch_related(None)
+    context["agents"] = agents[:MAX_PICKER_AGENTS]
     context["state_url"] = location.get_url(
         "state", seen=open_part.base_revision, files=format_file_revisions(preview_pane.studio_text)
     )
