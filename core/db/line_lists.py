@@ -66,7 +66,7 @@ class LineListField(Text):
         if not isinstance(item, str) or not item:
             raise ValidationError(_("Every entry must be a line of text."), "not_text")
         if len(item) > self.item_length:
-            message = _("An entry has %(size)d characters. The limit is %(limit)d.")
+            message = _("An entry is %(size)d characters long. Shorten it to %(limit)d or fewer.")
             raise ValidationError(message, "item_length", {"size": len(item), "limit": self.item_length})
         for validator in (validate_single_line, validate_characters, *self.item_validators):
             validator(item)

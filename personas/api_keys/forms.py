@@ -29,8 +29,9 @@ KIND_CHOICES = [
     (ADMIN, _("Admin")),
 ]
 KIND_HELP = _(
-    "A bot key belongs to the workspace. An admin key acts for you: it has at "
-    "most your permissions and stops working when you leave the workspace."
+    "A bot key belongs to the workspace. An admin key acts on your behalf: it "
+    "never has more permissions than you, and it stops working when you leave "
+    "the workspace."
 )
 AGENT_LIMIT_HELP = _(
     "The key can access only these agents and their memories, "

@@ -30,8 +30,8 @@ class MemoryForm(RecordForm):
     help_texts = {
         "text": _("One fact, in a sentence or two."),
         "source": _("Where the memory comes from, such as a person, a document or a conversation."),
-        "valid_from": _("In your time zone. Defaults to no start date."),
-        "valid_until": _("In your time zone. Defaults to no end date."),
+        "valid_from": _("In your time zone. Leave empty for no start date."),
+        "valid_until": _("In your time zone. Leave empty for no end date."),
     }
     fieldsets = (
         (_("Memory"), "", ("text", "agent", "state")),

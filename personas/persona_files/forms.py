@@ -39,7 +39,7 @@ class FileImportForm(forms.Form):
 
     def _decode_upload(self, upload: Any) -> str:
         if upload.size > MAX_FILE_SIZE:
-            self.add_error("file", _("This file is larger than 256 KiB."))
+            self.add_error("file", _("This file is larger than 256 KiB. Choose a smaller file."))
             return ""
         try:
             text: str = upload.read().decode("utf-8-sig")

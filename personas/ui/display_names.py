@@ -159,7 +159,7 @@ DISPLAY_NAMES = {
     "refresh": _("Refresh"),
     "turn": _("Turn"),
     # Where the effective value of a setting comes from.
-    "built in": _("Built in"),
+    "built in": _("Built-in"),
     "prompt": _("This prompt"),
     # Tables whose checked rows the integrity verification reports.
     "content": _("Content"),

@@ -31,7 +31,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
         _("Everywhere"),
         (
             Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", is_combination=True),
-            Shortcut(("?",), _("This help"), "help"),
+            Shortcut(("?",), _("Show keyboard shortcuts"), "help"),
             Shortcut(("u",), _("Undo the last action"), "press", '[data-key="u"]'),
             Shortcut(("Esc",), _("Close menu or dialog"), "close"),
         ),

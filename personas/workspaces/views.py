@@ -135,7 +135,7 @@ def change_slug(request: WorkspaceRequest) -> HttpResponse:
     except InvalidInput as error:
         messages.error(request, " ".join(error.errors.get("slug", [error.message])))
     else:
-        messages.success(request, _("The slug is “%(slug)s”.") % {"slug": workspace.slug})
+        messages.success(request, _("Slug changed to “%(slug)s”.") % {"slug": workspace.slug})
     return redirect("workspace-settings", workspace.slug)
 
 

@@ -90,7 +90,7 @@ def request_changes_view(request: WorkspaceRequest, number: int) -> HttpResponse
             request_changes(release, reason=form.cleaned_data["text"], by=request.actor)
             messages.success(request, _("Changes requested."))
         else:
-            messages.error(request, _("Describe what must change in 4,000 characters or fewer."))
+            messages.error(request, _("Describe the changes you want, in 4,000 characters or fewer."))
     except DomainError as error:
         messages.error(request, error.message)
     return redirect("releases:detail", request.workspace.slug, number)

@@ -195,7 +195,7 @@ def skill_assignment_label(assignment: str) -> str:
     return {
         "attached": _("Attached to this agent"),
         "for all": _("For every agent"),
-        "found": _("Found by its discovery rules"),
+        "found": _("Found by this agent's discovery rules"),
         "assigned": _("Assigned to this agent"),
         "assigned to all": _("Assigned to all agents"),
     }.get(assignment, assignment)

@@ -72,7 +72,7 @@ def skill_exclusion(skill: AgentSkill, layout: str) -> str:
     if not is_used_by_layout("skill", layout):
         return _("Not used by the %(name)s layout") % {"name": layout}
     if skill.disable_model_invocation and layout not in LAYOUTS_WITH_PEOPLE_SKILLS:
-        return _("Only people can start it")
+        return _("Only people can start this skill")
     return ""
 
 

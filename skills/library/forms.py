@@ -31,7 +31,7 @@ class SkillForm(RecordForm):
     editors = {"body": "markdown"}
     labels = {
         "body": _("Instructions"),
-        "disable_model_invocation": _("Only people can start it"),
+        "disable_model_invocation": _("Only people can start this skill"),
         "for_all_agents": _("All agents"),
     }
     help_texts = {
@@ -125,7 +125,7 @@ class SkillImportForm(forms.Form):
     def clean_file(self) -> Any:
         upload = self.cleaned_data["file"]
         if upload and upload.size > MAX_FILE_BYTES:
-            raise forms.ValidationError(gettext("This file is larger than 256 KiB."))
+            raise forms.ValidationError(gettext("This file is larger than 256 KiB. Choose a smaller file."))
         return upload
 
     def clean(self) -> dict[str, Any]:

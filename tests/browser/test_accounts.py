@@ -117,7 +117,7 @@ def test_a_new_user_signs_up_confirms_the_address_and_creates_a_workspace(strang
     stranger.press("Confirm")
     if "/accounts/login/" in stranger.page.url:
         sign_in(stranger, "carol@example.com", NEW_PASSWORD)
-    stranger.sees("No workspace yet")
+    stranger.sees("No workspaces yet")
     stranger.follow("Create a workspace")
     stranger.fill(Name="Lighthouse", Slug="lighthouse")
     stranger.press("Create workspace")

@@ -33,7 +33,7 @@ def summarize(outcome: Outcome) -> str:
 def check_outcome(outcome: Outcome) -> None:
     print(summarize(outcome))
     # References, cursors and ETags that do not exist, and rules that a schema cannot express.
-    print("\n".join(f"{count:5} {reason:.150}" for reason, count in outcome.rejections.most_common(20)))
+    print("\n".join(f"{count:5} {reason:.150}" for reason, count in outcome.rejections.most_common()))
     violations = "\n\n".join(outcome.violations[:40])
     assert not outcome.violations, f"{len(outcome.violations)} of {outcome.cases}:\n{violations}"
     never = [f"{name}: {response}" for name, response in outcome.only_refused.items()]

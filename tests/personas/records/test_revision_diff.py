@@ -36,7 +36,7 @@ def test_both_texts_are_shown_side_by_side(as_alice, history):
 
 def test_any_two_revisions_are_compared(as_alice, history):
     html = as_alice.get(f"{history}3/?against=1").content.decode()
-    assert "Changed since revision 1" in html
+    assert "Compared with revision 1" in html
     assert html.count('dr-diff-line is-added"') == 2
     assert as_alice.get(f"{history}3/?against=99999999999").status_code == 200
 

@@ -17,7 +17,7 @@ def change(client, workspace: Workspace, slug: str):
 
 
 def test_an_owner_changes_it_and_old_links_redirect(as_alice, as_bob, workspace):
-    assert "The slug is “quay”." in change(as_alice, workspace, "quay")
+    assert "Slug changed to “quay”." in change(as_alice, workspace, "quay")
     assert (workspace.slug, workspace.former_slugs) == ("quay", ["harbour"])
     for client in (as_alice, as_bob):
         answer = client.get("/w/harbour/souls/?q=/w/harbour/&sort=name")

@@ -283,7 +283,7 @@ def test_budget_cached_share_and_scan_findings_are_shown(deck: Deck, as_alice: C
     response = as_alice.post(studio_url("preview"), soul_form("Be wise.\u202e"), **HTMX)
     body = get_text(response)
     assert "of a budget of 3" in body
-    assert "over the budget" in body
+    assert "over budget" in body
     assert "cacheable" in body
     assert "Warnings about your text" in body
     assert "dr-glyph" in response.content.decode()

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize(
     ("layout", "reason"),
-    [("dramatis", "Only people can start it"), ("opal", ""), ("nova", "Not used by the nova layout")],
+    [("dramatis", "Only people can start this skill"), ("opal", ""), ("nova", "Not used by the nova layout")],
 )
 def test_both_tabs_agree(as_alice, workspace, layout, reason):
     agent = make_agent(workspace, "pilot", layout=layout)

@@ -138,7 +138,7 @@ def test_the_list_shows_which_rules_are_custom(workspace, source, as_bob):
     save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     page = as_bob.get(f"/w/{workspace.slug}/rule-sets/").content.decode()
     assert all(name in page for name in HARNESSES)
-    assert page.count("Built in") == 5
+    assert page.count("Built-in") == 5
     assert "Custom, revision 1" in page
     assert "House files" in page
 
