@@ -159,7 +159,7 @@ def test_edited_lines_are_highlighted_and_every_span_names_its_source(deck: Deck
     [highlighted] = re.findall(r'<span class="dr-stretch dr-seg is-soul is-edited"[^>]*>([^<]*)</span>', html)
     assert highlighted.strip() == "Be very calm."
     assert 'data-part="souls:calm"' in html
-    assert "revision 3, you, unsaved" in html
+    assert "revision 3, your unsaved draft" in html
     plain = as_alice.post(studio_url("preview"), soul_form("Be brave.\nBe calm.", revision="2"), **HTMX)
     assert "is-edited" not in plain.content.decode()
     gone = as_alice.post(studio_url("preview"), soul_form("Be calm.", revision="2"), **HTMX)
