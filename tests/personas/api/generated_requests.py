@@ -91,19 +91,28 @@ def run(stage: Stage, each: int, seeds: Sequence[int], *, first: int = 0, in_tur
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
         for result in islice(schema.get_all_operations(), first, None, in_turn):
             operation: Any = result.ok()  # type: ignore[union-attr]  # a document of ours has no others
+            # Building a strategy takes longer than the requests of a seed, so all seeds use the same.
+            strategies = {mode: operation.as_strategy(generation_mode=mode) for mode in (GOOD, BAD)}
             for start in seeds:
-                run_operation(stage, outcome, operation, each, start)
+                run_operation(stage, outcome, operation, each, start, strategies)
     return outcome
 
 
-def run_operation(stage: Stage, outcome: Outcome, operation: Any, each: int, start: int) -> None:
+def run_operation(  # noqa: PLR0917  # one operation of many, and all of it differs
+    stage: Stage,
+    outcome: Outcome,
+    operation: Any,
+    each: int,
+    start: int,
+    strategies: Mapping[GenerationMode, Any],
+) -> None:
     # A generator of its own, so that the requests do not depend on the operations tested before.
     chance = random.Random(f"{start} {operation.label}")  # noqa: S311  # repeatable is the point
     for mode, count in ((GOOD, each - each // 3), (BAD, each // 3)):
-        run_cases(stage, outcome, chance, operation, mode, count, start)
+        run_cases(stage, outcome, chance, operation, mode, count, start, strategies[mode])
     for extra in range(1, PATIENCE):
         if operation.label in outcome.only_refused:
-            run_cases(stage, outcome, chance, operation, GOOD, each, start + extra)
+            run_cases(stage, outcome, chance, operation, GOOD, each, start + extra, strategies[GOOD])
 
 
 @contextmanager
@@ -131,6 +140,7 @@ def run_cases(  # noqa: PLR0917  # one case of many, and all of it differs
     mode: GenerationMode,
     count: int,
     start: int,
+    strategy: Any,
 ) -> None:
     outcome.statuses.setdefault(operation.label, Counter())
 
@@ -142,7 +152,7 @@ def run_cases(  # noqa: PLR0917  # one case of many, and all of it differs
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(generation_mode=mode))
+    @given(case=strategy)
     def one(case: Any) -> None:
         if mode is GOOD:
             insert_existing_names(case, stage.names, chance)
