@@ -27,8 +27,6 @@ RESTORE_DAYS = 14
 class RestoreExpired(DomainError):
     """The workspace was deleted too long ago to be restored."""
 
-    code = "restore_expired"
-
 
 @transaction.atomic
 def delete_workspace(workspace: Workspace, *, by: Actor) -> Workspace:

@@ -64,7 +64,7 @@ def test_a_release_that_is_out_of_date_offers_no_approval_that_would_end_it(as_a
     assert "Release without approval" in page
     edit_soul(workspace, "Be slow.")
     page = read(as_alice, workspace, outdated)
-    assert "Out of date:" in page
+    assert "out of date because" in page
     assert 'action="/w/harbour/releases/1/approve/"' not in page
     assert "Release without approval" not in page
 

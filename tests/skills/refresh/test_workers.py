@@ -152,7 +152,7 @@ def test_a_frozen_broker_holds_no_page_and_its_work_is_done_later(stage, source,
         stage.thaw()
     assert seconds < 1.5
     assert answer.status_code == 200
-    assert "started" in answer.content.decode()
+    assert "Started refreshing" in answer.content.decode()
     assert "Waiting for a worker" in answer.content.decode()
     assert statuses == ["queued"]
     assert swept_until(lambda: is_done_once(source), 30), stage.log()
