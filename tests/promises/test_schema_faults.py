@@ -35,7 +35,8 @@ def violations(stage: Stage) -> list[str]:
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
         operations: list[Any] = [one.ok() for one in schema.get_all_operations()]  # type: ignore[union-attr]  # ours
         [operation] = [one for one in operations if one.label == SOULS]
-        run_cases(stage, outcome, random.Random(1), operation, GOOD, CALLS, 1)  # noqa: S311  # repeatable
+        strategy = operation.as_strategy(generation_mode=GOOD)
+        run_cases(stage, outcome, random.Random(1), operation, GOOD, CALLS, 1, strategy)  # noqa: S311  # repeatable
     assert outcome.cases
     return outcome.violations
 
