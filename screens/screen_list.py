@@ -76,7 +76,9 @@ def submit_empty_form(page: Page) -> None:
 
 
 def archive_and_wait_for_toast(page: Page) -> None:
+    """Archive a responsibility, which changes production, and confirm the review."""
     page.get_by_role("main").get_by_role("button", name="Archive").click()
+    page.locator("#dr-review .dr-review-confirm button[type=submit]").click()
     page.locator("#dr-alerts [data-key=u]").wait_for()
 
 
