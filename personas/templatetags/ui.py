@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 from core.text.markdown import build_excerpt
 from core.text.sizes import format_size
 from personas.templatetags.form_widgets import build_field_context
-from personas.ui.display_names import get_display_name, get_verb_label, render_person
+from personas.ui.display_names import get_display_name, get_verb_label, get_verb_phrase, render_person
 
 if TYPE_CHECKING:
     from django.template.backends.jinja2 import Jinja2
@@ -152,6 +152,12 @@ def display_name(name: str) -> str:
 def verb_label(name: str) -> str:
     """Display name of a stored audit action."""
     return get_verb_label(name)
+
+
+@register.filter
+def verb_phrase(name: str) -> str:
+    """Display name of a stored audit action, to be followed by a kind or a name."""
+    return get_verb_phrase(name)
 
 
 @register.simple_tag

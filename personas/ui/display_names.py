@@ -252,6 +252,20 @@ def get_display_name(name: str) -> str:
     return str(label) if label is not None else name.replace("_", " ").replace("-", " ").capitalize()
 
 
+# Actions that need another form before the name of what they concern: "commented on release 1".
+VERB_PHRASES = {
+    "review requested": _("requested a review of"),
+    "commented": _("commented on"),
+    "comment deleted": _("deleted a comment on"),
+    "changes requested": _("requested changes to"),
+}
+
+
+def get_verb_phrase(name: str) -> str:
+    """Return the display name of an audit action, to be followed by a kind or a name."""
+    return str(VERB_PHRASES.get(name) or get_verb_label(name))
+
+
 def get_verb_label(name: str) -> str:
     """Return the display name of an audit action, in lower case for use in a sentence."""
     return str(VERB_LABELS.get(name, name))

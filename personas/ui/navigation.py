@@ -141,6 +141,9 @@ def is_item_visible(item: NavItem, can: SimpleNamespace | None) -> bool:
 def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleNamespace:
     url = get_page_url(item.route, workspace.slug)
     is_current = path == url if item.route == "home" else path.startswith(url)
+    if item.route == "inbox:list":
+        # The pages of files belong to the inbox, as their breadcrumbs do.
+        is_current = is_current or path.startswith(url.replace("/inbox/", "/files/"))
     count = NAV_COUNTERS[item.route](workspace) if item.route in NAV_COUNTERS else 0
     return SimpleNamespace(
         label=item.label,

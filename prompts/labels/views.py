@@ -26,7 +26,7 @@ from prompts.releases.selectors import LabelUsage, list_label_usage
 
 SORT_FIELDS = {"label": ("name",), "prompts": ("prompts",)}
 PROTECTION_FILTERS = [
-    ("", _("Any")),
+    ("", _("Any protection")),
     ("owners", _("Owners only")),
     ("open", _("Not protected")),
 ]

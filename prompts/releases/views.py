@@ -54,7 +54,7 @@ PAGE_SIZE = 25
 MAX_CHOICES = 400
 OPEN_STATUSES = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
 DECISION_VERBS = ("approved", "rejected", "changes requested")
-STATUS_FILTERS = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
+STATUS_FILTERS = [("", _("All statuses")), ("open", _("Open")), *ReleaseStatus.choices]
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
