@@ -129,7 +129,7 @@ def short_id(value: str, row_id: int, copy_label: str) -> SafeString | str:
     start, element_id = value[:SHORT_ID_LENGTH], f"short-id-{row_id}"
     return format_html(
         '<span class="dr-short-id"><span class="dr-mono" id="{}" title="{}" data-text="{}">{}…</span>'
-        '<button class="dr-copy dr-needs-js" type="button" data-copy="{}">{}'
+        '<button class="dr-copy-button dr-needs-js" type="button" data-copy="{}">{}'
         '<span class="sr-only"><span data-copy-label>{}</span> {}</span></button></span>',
         element_id,
         value,
