@@ -99,7 +99,7 @@ def test_an_invitation_is_for_one_user_and_expires(alice, logged_in_page, mallor
     Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(minutes=1))
     assert mallorys.go(link) == 410
     mallorys.sees("This invitation has expired")
-    alices.press("Withdraw the invitation of carol@example.com")
+    alices.press("Withdraw the invitation for carol@example.com")
     alices.sees_message("withdrawn")
 
 
@@ -112,16 +112,16 @@ def test_an_owner_removes_a_member_changes_a_role_and_leaves_only_a_workspace_wi
     alices.go("members/")
     alices.press("Leave workspace")
     alices.sees_message("A workspace needs an owner")
-    alices.page.get_by_label("Role of alice@example.com").select_option(label="Viewer")
-    alices.press("Change role of alice@example.com")
+    alices.page.get_by_label("Role for alice@example.com").select_option(label="Viewer")
+    alices.press("Change role for alice@example.com")
     alices.sees_message("A workspace needs an owner")
     assert role_of(alice, workspace) == Role.OWNER
 
     alices.press("Remove carol@example.com")
     alices.sees_message("Carol has been removed")
     assert not Membership.objects.in_workspace(workspace).filter(user=carol).exists()
-    alices.page.get_by_label("Role of bob@example.com").select_option(label="Reviewer")
-    alices.press("Change role of bob@example.com")
+    alices.page.get_by_label("Role for bob@example.com").select_option(label="Reviewer")
+    alices.press("Change role for bob@example.com")
     alices.sees_message("Bob now has the reviewer role")
     alices.press("Transfer ownership to bob@example.com")
     alices.sees_message("Bob is now an owner, and you are an admin")
