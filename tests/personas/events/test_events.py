@@ -307,7 +307,7 @@ def test_the_page_shows_new_events(workspace, as_alice):
     live = f"/w/{workspace.slug}/events/live/?seen={newest}"
     assert as_alice.get(live).status_code == 204
     record(workspace)
-    assert f'<th scope="row">{newest + 1}</th>' in as_alice.get(live).content.decode()
+    assert f'<th class="dr-when" scope="row">{newest + 1}</th>' in as_alice.get(live).content.decode()
     filtered = as_alice.get(f"/w/{workspace.slug}/events/?type=label.moved").content.decode()
     assert "<td data-label" not in filtered or "record.changed</span>" not in filtered
 

@@ -92,7 +92,7 @@ def test_a_hidden_skill_is_shown_with_the_winner(reader, as_bob):
     for label in (
         "Attached to this agent",
         "For every agent",
-        "Found by this agent's discovery rules",
+        "Found by this agent&#x27;s discovery rules",
         "Assigned to this agent",
     ):
         assert label in page
