@@ -145,6 +145,8 @@ def test_events_wait_in_the_database_while_redis_takes_no_jobs(workspace, start,
             seconds = time.monotonic() - began
             time.sleep(OUTAGE_SECONDS)
         ended = time.monotonic()
+        # A worker ends if the broker has no memory; the supervisor starts another.
+        start("two")
         expected = {f"evt_{pk}" for pk in events_of(workspace)}
         assert len(expected) == OUTAGE_EVENTS + 1
         wait_for(lambda: expected <= {request.id for request in receiver.received}, 60)
