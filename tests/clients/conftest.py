@@ -7,36 +7,15 @@ from typing import Any
 import pytest
 
 from dramatis_client import retries
-from prompts.serving import ledger_writer
 from tests.clients.drivers import AsyncDriver, BlockingDriver, ClientFactory, Driver
-from tests.clients.live import LiveServer
+from tests.clients.live_fixtures import running_server, server_process  # noqa: F401  # fixtures
 from tests.clients.stub_server import StubServer, run_stub_server
-from tests.workers import wait_for
 
 
 @pytest.fixture
 def stub_server() -> Iterator[StubServer]:
     with run_stub_server() as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    server = LiveServer(tmp_path_factory.mktemp("live") / "log")
-    yield server
-    server.kill()
-    # Its connections close a little later, and a database in use cannot be dropped.
-    wait_for(server.is_disconnected)
-
-
-@pytest.fixture
-def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
-    """The server, restarted if the previous test has killed it."""
-    if not process.is_running:
-        process.start()
-    yield process
-    # A database in use cannot be dropped.
-    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,12 @@ from personas.api_keys.services import create_key
 from personas.models import Agent, Memory, User, Workspace
 from project.api.subset import select_operations
 from prompts.models import PromptLabel
-from prompts.serving import ledger_writer
 from tests.clients.client_environment import get_locked_environment
 from tests.clients.live import LiveServer
+from tests.clients.live_fixtures import running_server, server_process  # noqa: F401  # fixtures
 from tests.clients.typescript_package import find_node, link_node_modules
 from tests.project.api.document_rules import list_operations
 from tests.prompts.serving.serving_stage import Stage, make_stage
-from tests.workers import wait_for
 
 pytestmark = pytest.mark.hard
 TOOLS = Path(__file__).parent / "tools"
@@ -123,23 +122,6 @@ def test_linters_find_a_broken_document(workbench: Workbench, linter: str) -> No
 
 
 # --- generated clients -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    server = LiveServer(tmp_path_factory.mktemp("live") / "log")
-    yield server
-    server.kill()
-    # Its connections close a little later, and a database in use cannot be dropped.
-    wait_for(server.is_disconnected)
-
-
-@pytest.fixture
-def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
-    if not process.is_running:
-        process.start()
-    yield process
-    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture
