@@ -7,9 +7,15 @@ from django import forms
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from prompts.releases.forms import CommentForm
+from personas.ui.action_form import ActionForm
 
 MAX_LINE_LABEL = 80
+
+
+class CommentForm(ActionForm):
+    """A comment, or the reason of a request for changes."""
+
+    text = forms.CharField(label=_("Comment"), max_length=4_000, widget=forms.Textarea(attrs={"rows": 3}))
 
 
 class LineCommentForm(CommentForm):

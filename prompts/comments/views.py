@@ -16,7 +16,7 @@ from personas.records.list_views import get_query_param
 from personas.roles import Permission
 from personas.selectors import list_memories
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
-from prompts.comments.forms import LineCommentForm
+from prompts.comments.forms import CommentForm, LineCommentForm
 from prompts.comments.selectors import (
     ShownComment,
     get_comments_mark,
@@ -27,7 +27,6 @@ from prompts.comments.selectors import (
 from prompts.comments.services import comment_on_line, comment_on_memory, delete_comment
 from prompts.models import Comment
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
-from prompts.releases.forms import CommentForm
 
 FRAGMENT_ID = "comments"
 # Lines to choose from in the form.

@@ -12,10 +12,11 @@ from django.views.decorators.http import require_POST
 from personas.errors import DomainError
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
+from prompts.comments.forms import CommentForm
 from prompts.models import Release, ReleaseStatus
 from prompts.page_lookup import get_release_or_404
 from prompts.releases.comments import comment_on_release, request_changes
-from prompts.releases.forms import CommentForm, ReasonForm, ReviewersForm
+from prompts.releases.forms import ReasonForm, ReviewersForm
 from prompts.releases.selectors import list_possible_reviewers
 from prompts.releases.services import (
     approve_release,

@@ -77,12 +77,6 @@ class ReasonForm(ActionForm):
     reason = forms.CharField(label=_("Reason"), max_length=500)
 
 
-class CommentForm(ActionForm):
-    """A comment on a release, or the reason of a request for changes."""
-
-    text = forms.CharField(label=_("Comment"), max_length=4_000, widget=forms.Textarea(attrs={"rows": 3}))
-
-
 class ReviewersForm(ActionForm):
     """Members to ask for a review of a release."""
 

@@ -17,6 +17,7 @@ from personas.records.views import MAX_MESSAGE_LENGTH, get_query_param
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
+from prompts.comments.forms import CommentForm
 from prompts.labels.services import can_move_labels
 from prompts.models import AgentPrompt, Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
@@ -24,7 +25,6 @@ from prompts.releases import action_views
 from prompts.releases.authors import list_authored_items
 from prompts.releases.changes import group_release_changes
 from prompts.releases.forms import (
-    CommentForm,
     ReasonForm,
     ReleaseForm,
     ReviewersForm,
