@@ -18,7 +18,8 @@ class NavItem:
     """A page in the navigation.
 
     `create_label` is the label of the command palette entry that creates a record, `permission` is required
-    to see the page, and `key` is the letter of the page's keyboard shortcut.
+    to see the page, and `key` is the letter of the page's keyboard shortcut. `related` are the first words
+    of other paths whose pages belong to it: the sidebar marks it as current there too.
     """
 
     label: str | Promise
@@ -27,6 +28,7 @@ class NavItem:
     create_label: str | Promise = ""
     permission: str = ""
     key: str = ""
+    related: tuple[str, ...] = ()
 
 
 # Maps a route to the function that counts its pending items; the sidebar shows the number next to the link.
@@ -48,10 +50,17 @@ NAV_GROUPS: tuple[NavGroup, ...] = (
     NavGroup(
         (
             NavItem(_("Fleet"), "home", "home", key="f"),
-            NavItem(_("Agents"), "agents:list", "agents", _("New agent"), key="a"),
+            NavItem(
+                _("Agents"),
+                "agents:list",
+                "agents",
+                _("New agent"),
+                key="a",
+                related=("prompts", "quick-start"),
+            ),
             NavItem(_("Studio"), "studio:home", "studio", key="s"),
             NavItem(_("Releases"), "releases:list", "release", _("New release"), key="r"),
-            NavItem(_("Inbox"), "inbox:list", "inbox", key="i"),
+            NavItem(_("Inbox"), "inbox:list", "inbox", key="i", related=("files",)),
         ),
     ),
     NavGroup(
@@ -80,7 +89,7 @@ NAV_GROUPS: tuple[NavGroup, ...] = (
     NavGroup(
         (
             NavItem(_("Replay"), "time-machine:find", "moment", key="t"),
-            NavItem(_("Ledger"), "ledger:list", "ledger", key="l"),
+            NavItem(_("Ledger"), "ledger:list", "ledger", key="l", related=("bots",)),
             NavItem(_("Integrity"), "verify:show", "chain"),
             NavItem(_("Audit log"), "audit", "audit"),
             NavItem(_("Erasures"), "erasures:list", "shield"),
@@ -140,10 +149,9 @@ def is_item_visible(item: NavItem, can: SimpleNamespace | None) -> bool:
 
 def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleNamespace:
     url = get_page_url(item.route, workspace.slug)
-    is_current = path == url if item.route == "home" else path.startswith(url)
-    if item.route == "inbox:list":
-        # The pages of files belong to the inbox, as their breadcrumbs do.
-        is_current = is_current or path.startswith(url.replace("/inbox/", "/files/"))
+    home = get_page_url("home", workspace.slug)
+    prefixes = (url, *(f"{home}{word}/" for word in item.related))
+    is_current = path == url if item.route == "home" else path.startswith(prefixes)
     count = NAV_COUNTERS[item.route](workspace) if item.route in NAV_COUNTERS else 0
     return SimpleNamespace(
         label=item.label,
