@@ -1,6 +1,6 @@
 """Pages to choose or create a workspace, to edit its settings, and to edit the user's own profile."""
 
-from typing import cast
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -19,7 +19,7 @@ from personas.members.forms import (
     WorkspaceSettingsForm,
     WorkspaceSlugForm,
 )
-from personas.models import Agent, Membership, User
+from personas.models import Agent, Membership, User, Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import (
     WorkspaceRequest,
@@ -99,8 +99,7 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
 @require_permission(Permission.MANAGE_MEMBERS)
 def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.workspace
-    current = {name: getattr(workspace, name) for name in WorkspaceSettingsForm.base_fields}
-    form = WorkspaceSettingsForm(request.POST or None, initial=current)
+    form = WorkspaceSettingsForm(request.POST or None, initial=get_current_settings(workspace))
     if request.method == "POST" and form.is_valid():
         try:
             edit_workspace(workspace, form.cleaned_data, by=request.actor)
@@ -110,15 +109,7 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
         else:
             messages.success(request, _("Saved."))
             return redirect("workspace-settings", workspace.slug)
-    factor_count, member_count = count_second_factors(workspace)
-    context = {
-        "form": form,
-        "slug_form": WorkspaceSlugForm(initial={"slug": workspace.slug}),
-        "factor_count": factor_count,
-        "member_count": member_count,
-        "event_months": settings.DRAMATIS_KEEP_EVENTS_MONTHS,
-    }
-    return render(request, "personas/workspaces/settings.html", context, status=422 if form.errors else 200)
+    return render_settings(request, form, WorkspaceSlugForm(initial={"slug": workspace.slug}))
 
 
 @require_permission(Permission.MANAGE_MEMBERS)
@@ -127,16 +118,35 @@ def change_slug(request: WorkspaceRequest) -> HttpResponse:
     """Change the slug of the workspace. The form is on the page of its settings."""
     form = WorkspaceSlugForm(request.POST)
     workspace = request.workspace
-    if not form.is_valid():
-        messages.error(request, " ".join(map(str, form.errors["slug"])))
-        return redirect("workspace-settings", workspace.slug)
-    try:
-        workspace = change_workspace_slug(workspace, form.cleaned_data["slug"], by=request.actor)
-    except InvalidInput as error:
-        messages.error(request, " ".join(error.errors.get("slug", [error.message])))
-    else:
-        messages.success(request, _("Slug changed to “%(slug)s”.") % {"slug": workspace.slug})
-    return redirect("workspace-settings", workspace.slug)
+    if form.is_valid():
+        try:
+            changed = change_workspace_slug(workspace, form.cleaned_data["slug"], by=request.actor)
+        except InvalidInput as error:
+            form.add_error("slug", error.errors.get("slug", [error.message]))
+        else:
+            messages.success(request, _("Slug changed to “%(slug)s”.") % {"slug": changed.slug})
+            return redirect("workspace-settings", changed.slug)
+    return render_settings(request, WorkspaceSettingsForm(initial=get_current_settings(workspace)), form)
+
+
+def get_current_settings(workspace: Workspace) -> dict[str, Any]:
+    return {name: getattr(workspace, name) for name in WorkspaceSettingsForm.base_fields}
+
+
+def render_settings(
+    request: WorkspaceRequest, form: WorkspaceSettingsForm, slug_form: WorkspaceSlugForm
+) -> HttpResponse:
+    """Render the page of the settings. A form with errors keeps what was typed."""
+    factor_count, member_count = count_second_factors(request.workspace)
+    context = {
+        "form": form,
+        "slug_form": slug_form,
+        "factor_count": factor_count,
+        "member_count": member_count,
+        "event_months": settings.DRAMATIS_KEEP_EVENTS_MONTHS,
+    }
+    status = 422 if form.errors or slug_form.errors else 200
+    return render(request, "personas/workspaces/settings.html", context, status=status)
 
 
 @require_permission(Permission.MANAGE_MEMBERS)

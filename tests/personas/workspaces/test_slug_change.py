@@ -64,8 +64,15 @@ def test_a_slug_of_another_workspace_is_not_revealed(as_alice, workspace, elsewh
         ("", "This field is required."),
     ],
 )
-def test_an_invalid_slug_is_rejected(as_alice, workspace, slug, message):
-    assert message in change(as_alice, workspace, slug)
+def test_an_invalid_slug_is_rejected_at_its_field_and_kept(as_alice, workspace, slug, message):
+    answer = as_alice.post("/w/harbour/settings/slug/", {"slug": slug})
+    form = answer.context["slug_form"]
+    assert (answer.status_code, form["slug"].value()) == (422, slug)
+    assert message in form.errors["slug"][0]
+    # The other form of the page is sent to its own address.
+    assert 'action="/w/harbour/settings/"' in answer.content.decode()
+    assert f'value="{slug}"' in answer.content.decode() or not slug
+    workspace.refresh_from_db()
     assert workspace.slug == "harbour"
 
 
