@@ -23,7 +23,16 @@ def rows_of_a_module(blocker: Any) -> Iterator[None]:
     # As Django marks its own test transactions: prompts are served in it as in any test.
     outer._from_testcase = True  # type: ignore[attr-defined]
     with blocker.unblock():
+        if connection.in_atomic_block:
+            raise RuntimeError(
+                "A test opened its transaction before this fixture, so its rows would be rolled back with "
+                "that test: request the fixture by parameter or usefixtures, not only by getfixturevalue()."
+            )
         outer.__enter__()
+        # The next test may be held back for longer than an idle transaction may last.
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     try:
         yield
     finally:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.held_requests import HeldRequests
 from tests.browser.page_checks import sample
 from tests.browser.page_errors import PageErrors
 from tests.browser.users import Visit
@@ -23,25 +24,14 @@ FRAGMENTS = (
 ERROR = "Something went wrong"
 
 
-class HeldRequests:
+class HeldFragments(HeldRequests):
     """Holds htmx requests back until the test lets them fail."""
-
-    def __init__(self, page: Page) -> None:
-        self.page, self.routes = page, list[Route]()
-        page.route("**/*", self.hold)
 
     def hold(self, route: Route) -> None:
         if route.request.headers.get("hx-request"):
-            self.routes.append(route)
+            super().hold(route)
         else:
             route.fallback()
-
-    def wait(self) -> None:
-        for _ in range(60):
-            if self.routes:
-                return
-            self.page.wait_for_timeout(50)
-        raise AssertionError("No request was sent.")
 
     def fail(self) -> None:
         while self.routes:
@@ -49,13 +39,13 @@ class HeldRequests:
 
 
 @pytest.fixture
-def held_requests(alices: Visit, workspace: Any, tmp_path: Any, settings: Any) -> HeldRequests:
+def held_requests(alices: Visit, workspace: Any, tmp_path: Any, settings: Any) -> HeldFragments:
     """Hold requests of pages that have content in every fragment."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     make_source_in_every_state(workspace, tmp_path)
     soul, deck = make_soul(workspace, "Calm", text="Be calm."), make_channel(workspace, "deck")
     make_agent(workspace, "pilot", soul=soul, channels=[deck])
-    return HeldRequests(alices.page)
+    return HeldFragments(alices.page, "**/*")
 
 
 def trigger_request(page: Page, css: str, event: str) -> None:
@@ -70,7 +60,7 @@ def heading_of(page: Page) -> str:
 
 
 def test_a_failing_server_shows_a_message_on_every_page_with_fragments(
-    held_requests: HeldRequests, alices: Visit, page_errors: PageErrors, subtests: Any
+    held_requests: HeldFragments, alices: Visit, page_errors: PageErrors, subtests: Any
 ) -> None:
     page = held_requests.page
     for path, css, event in sample(FRAGMENTS):

@@ -9,6 +9,7 @@ from personas.actors import Actor
 from personas.models import Memory
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
+from tests.browser.held_requests import HeldRequests
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.factories import join, make_agent, make_channel, make_memory, make_user
@@ -75,7 +76,7 @@ def test_memories_are_approved_one_by_one_and_in_bulk(ritas, facts):
 
 
 def test_no_card_is_lost_on_a_phone_or_with_a_slow_or_failing_server(ritas, page_errors):
-    page, pending = ritas.page, []
+    page = ritas.page
     ritas.go("memories/board/")
     assert not find_overflows(page)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -86,16 +87,12 @@ def test_no_card_is_lost_on_a_phone_or_with_a_slow_or_failing_server(ritas, page
     expect(page.locator("#cards-proposed")).to_be_hidden()
     page.set_viewport_size({"width": 1280, "height": 720})
 
-    def hold(route: Route) -> None:
-        pending.append(route)
-
-    page.route("**/memories/decide/", hold)
+    held = HeldRequests(page, "**/memories/decide/")
     card = page.locator(".dr-memo", has_text="Likes rain.")
     card.get_by_role("button", name="Approve").click()
     expect(card.locator(".htmx-request")).to_have_count(1)
-    [route] = pending
-    route.continue_()
-    page.unroute("**/memories/decide/")
+    held.next().continue_()
+    held.stop()
     page.get_by_role("dialog").get_by_role("button", name="Approve and deploy (2 prompts)").click()
     expect(page.locator("#cards-active").get_by_role("link", name="Likes rain.", exact=True)).to_be_visible()
 

@@ -4,9 +4,10 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
 from personas.models import Agent, Soul
+from tests.browser.held_requests import HeldRequests
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.factories import join, make_agent, make_channel, make_soul, make_workspace
@@ -139,18 +140,16 @@ def test_a_very_long_word_does_not_overflow_the_page(bobs, workspace):
 @pytest.mark.hard
 def test_the_palette_shows_search_progress_and_failure(bobs, workspace, page_errors):
     make_agent(workspace, "juniper", name="Juniper")
-    pending: list[Route] = []
     bobs.go("souls/")
-    hold(bobs.page, "**/find/**", pending)
+    held = HeldRequests(bobs.page, "**/find/**")
     palette = open_palette(bobs)
     bobs.page.keyboard.type("junip")
     expect(palette.get_by_text("Searching…")).to_be_visible()
     expect(palette.get_by_text("Page not found")).to_be_hidden()
-    wait_until(bobs.page, lambda: pending)
-    pending.pop().fulfill(status=500)
+    held.next().fulfill(status=500)
     expect(palette.get_by_role("alert")).to_contain_text("The search failed")
     assert not axe_violations(bobs.page)
-    bobs.page.unroute("**/find/**")
+    held.stop()
     palette.get_by_role("button", name="Try again").click()
     expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
     bobs.page.context.clear_cookies()
@@ -308,20 +307,3 @@ def open_palette(visit):
     palette = visit.page.get_by_role("dialog", name="Search or jump to")
     expect(palette).to_be_visible()
     return palette
-
-
-def hold(page, address, pending):
-    """Hold requests to an address until the test answers them."""
-
-    def store(route):
-        pending.append(route)
-
-    page.route(address, store)
-
-
-def wait_until(page, condition):
-    for _ in range(50):
-        if condition():
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("The condition was never met.")

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from personas.actors import Actor
 from personas.models import Soul, User, Workspace
@@ -13,6 +13,7 @@ from personas.records.services import edit_record
 from personas.roles import Role
 from prompts.models import AgentPrompt
 from tests.browser.conftest import PageErrors, Visitor
+from tests.browser.held_requests import HeldRequests
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit, field, value_of
 from tests.factories import join, make_agent, make_channel, make_identity, make_memory, make_soul, make_user
@@ -181,20 +182,15 @@ def test_viewers_see_the_prompt_and_cannot_edit(logged_in_page: Visitor, workspa
 
 def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageErrors) -> None:
     page = bobs.page
-    pending: list[Route] = []
-
-    def hold(route: Route) -> None:
-        pending.append(route)
-
     bobs.go(STUDIO_URL)
-    page.route("**/preview/**", hold)
+    held = HeldRequests(page, "**/preview/**")
     append_text(page, " Be slow.")
     expect(page.locator("#studio-preview")).to_have_attribute("aria-busy", "true")
-    pending.pop().fulfill(status=500, body="")
+    held.next().fulfill(status=500, body="")
     expect(page.locator("#studio-status")).to_contain_text("Your text is kept")
     expect(page.locator("#studio-preview")).to_contain_text("Be brave.")
     assert value_of(editor(page)) == f"{OLD} Be slow."
-    page.unroute("**/preview/**")
+    held.stop()
     page.keyboard.type(" Be well.")
     expect(edited_span(page, "Be slow. Be well.")).to_be_visible()
     expect(page.locator("#studio-status")).not_to_contain_text("safe")

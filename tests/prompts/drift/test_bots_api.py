@@ -77,6 +77,7 @@ def test_bots_are_visible_within_the_keys_scopes(
 
 
 @pytest.mark.planted
+@pytest.mark.usefixtures("ashore")
 @pytest.mark.parametrize("check", ["is_scope_limited", "can_see_label"])
 def test_a_list_that_ignores_the_scopes_of_a_key_is_detected(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, check: str
