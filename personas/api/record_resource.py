@@ -9,6 +9,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from core.db.before_commit import atomic_with_hooks
+from core.text.timestamps import parse_timestamp
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import out_of_scope_error
@@ -41,7 +42,6 @@ from personas.api.schema import (
     page_schema,
     to_camel_case,
 )
-from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.models import Record
@@ -291,7 +291,7 @@ class RecordResource(RecordBulk[R]):
         if name in self.link_lists:
             return self.find_linked_records(call, *self.link_lists[name], value)
         if expected.get("format") == "date-time" and isinstance(value, str):
-            return parse_utc_datetime(value)
+            return parse_timestamp(value)
         return value
 
     @staticmethod

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
-from django.utils.dateparse import parse_datetime
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from core.text.timestamps import parse_timestamp
 from personas.api.problems import FieldError, json_pointer
 from personas.api.schema import Schema
 
@@ -32,19 +31,10 @@ def is_aware_datetime(value: object) -> bool:
     if not isinstance(value, str):
         return True
     try:
-        parsed = parse_datetime(value)
-    except (ValueError, OverflowError):
+        parse_timestamp(value)
+    except ValueError:
         return False
-    # Timestamps in the years 1 and 9999 can overflow Python's range when converted to another timezone.
-    return parsed is not None and parsed.tzinfo is not None and 1 < parsed.year < 9999
-
-
-def parse_utc_datetime(value: str) -> datetime:
-    """Parse a timestamp and convert it to UTC, because databases do not support every UTC offset."""
-    parsed = parse_datetime(value)
-    if parsed is None:
-        raise ValueError(value)
-    return parsed.astimezone(UTC)
+    return True
 
 
 def validate_full_pattern(_: Any, pattern: str, value: object, schema: Schema) -> Iterator[ValidationError]:

@@ -19,6 +19,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from core.request_body import BodyReadError, mark_body_authenticated
+from core.text.timestamps import parse_timestamp
 from personas.api.authentication import ApiClient, authenticate
 from personas.api.etags import needs_revalidation, revalidate_response
 from personas.api.exception_handler import (
@@ -35,7 +36,7 @@ from personas.api.rate_limits import charge_rate_limit
 from personas.api.request_body import PATCH_TYPES, parse_json_body, parse_text_body
 from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
-from personas.api.validation import build_validator, find_schema_errors, parse_utc_datetime
+from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.last_used import record_key_use
 from personas.api_keys.scopes import get_key_verbs, get_required_verb
 
@@ -83,7 +84,7 @@ def convert_param(text: str, schema: Schema) -> Any:
 
 def convert_datetime_param(value: Any, schema: Schema) -> Any:
     if schema.get("format") == "date-time" and isinstance(value, str):
-        return parse_utc_datetime(value)
+        return parse_timestamp(value)
     return value
 
 

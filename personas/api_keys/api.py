@@ -9,6 +9,7 @@ from django.http import Http404
 from django.urls import URLPattern
 from django.utils import timezone
 
+from core.text.timestamps import parse_timestamp
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
@@ -29,7 +30,6 @@ from personas.api.schema import (
     page_schema,
     slug_schema,
 )
-from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import DEFAULT_VERBS, VERBS, find_wider_dimension, get_key_verbs
@@ -174,7 +174,7 @@ def get_client_key(call: ApiRequest, key: int) -> ApiKey:
 
 
 def parse_expiry(body: dict[str, Any]) -> datetime | None:
-    return parse_utc_datetime(body["expires_at"]) if body.get("expires_at") else None
+    return parse_timestamp(body["expires_at"]) if body.get("expires_at") else None
 
 
 def new_key_response(key: ApiKey, secret: str) -> ApiResponse:

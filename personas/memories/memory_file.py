@@ -1,15 +1,16 @@
 """Import memories.json, the file in which nova keeps the memories that all agents share."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
+from core.text.timestamps import parse_timestamp
 from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.memories.services import create_memory
@@ -143,12 +144,8 @@ def _clean_field(name: str, key: str, value: Any) -> Any:
 
 
 def _parse_timestamp(name: str, value: Any) -> datetime:
-    try:
-        parsed = parse_datetime(value) if isinstance(value, str) else None
-    except ValueError:
-        parsed = None
-    if parsed is None:
-        raise InvalidInput.on(name, _("Must be a time with a UTC offset, for example 2026-03-07T14:55:05Z."))
-    # Years near 1 and 9999 overflow in another timezone. The model rejects them, so they are not converted.
-    is_convertible = 1 < parsed.year < 9999
-    return parsed.astimezone(UTC) if parsed.tzinfo and is_convertible else parsed.replace(tzinfo=UTC)
+    """Parse a time. Without a UTC offset, it is in UTC."""
+    for suffix in ("", "Z"):
+        with suppress(ValueError):
+            return parse_timestamp(f"{value}{suffix}")
+    raise InvalidInput.on(name, _("Must be a time with a UTC offset, for example 2026-03-07T14:55:05Z."))

@@ -11,7 +11,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.salted_digests import salt_digest
-from personas.errors import InvalidInput
 from personas.models import Erasure, Workspace
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
@@ -216,7 +215,7 @@ def replay_prompt_by_slugs(
 def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) -> Replay:
     """Replay the version that a label pointed to at a time, as built: its slots are not filled."""
     if at.tzinfo is None or at > timezone.now():
-        raise InvalidInput.on("at", _("Enter a time in the past."))
+        raise NoPromptAtTime(_("Enter a time in the past."))
     move, version = (
         (None, get_latest_version_at(prompt, at))
         if label == LATEST

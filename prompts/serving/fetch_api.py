@@ -319,7 +319,7 @@ FETCH_OPTIONS: dict[str, Any] = {
             1,
             MAX_VERSION,
             description=(
-                "The number of a version that the label points or has pointed to. Not allowed with `at`."
+                "The number of a version that the label points or has pointed to; with `at`, at that time."
             ),
         ),
     },

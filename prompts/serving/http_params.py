@@ -1,11 +1,11 @@
 """Parse the query string and the headers Accept, If-None-Match and traceparent of a fetch."""
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
+from core.text.timestamps import parse_timestamp
 from personas.api.authentication import check_no_key_in_url
 from personas.api.etags import ETAG_PATTERN
 from personas.api.exception_handler import validation_problem
@@ -30,10 +30,9 @@ def parse_prompt_request(agent: str, channel: str, query: str) -> PromptRequest:
     check_no_key_in_url(f"{agent}/{channel}?{query}")
     parameters = parse_query_values(query)
     label = parameters.get("label", PRODUCTION)
-    if "version" in parameters:
-        return PromptRequest(agent, channel, label, version=parse_version_parameter(parameters))
     at = parse_at_parameter(parameters["at"]) if "at" in parameters else None
-    return PromptRequest(agent, channel, label, at)
+    version = parse_version_parameter(parameters["version"]) if "version" in parameters else None
+    return PromptRequest(agent, channel, label, at, version=version)
 
 
 def parse_query_values(query: str) -> dict[str, str]:
@@ -60,26 +59,18 @@ def parse_query_values(query: str) -> dict[str, str]:
     return parameters
 
 
-def parse_version_parameter(parameters: Mapping[str, str]) -> int:
-    text = parameters["version"]
-    if "at" in parameters:
-        message = "Send `at` or `version`, not both."
-    elif text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= MAX_VERSION:
+def parse_version_parameter(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= MAX_VERSION:
         return int(text)
-    else:
-        message = "Must be a version number, for example 3."
+    message = "Must be a version number, for example 3."
     raise ProblemError(validation_problem([build_parameter_error(message, "version")]))
 
 
 def parse_at_parameter(text: str) -> datetime:
     try:
-        at = datetime.fromisoformat(UNESCAPED_PLUS.sub(r"+\1", text))
+        return parse_timestamp(UNESCAPED_PLUS.sub(r"+\1", text))
     except ValueError:
-        at = None
-    # The first and last year are excluded: converting them to another timezone could overflow datetime.
-    if at is None or at.tzinfo is None or not 1 < at.year < 9_999:
-        raise ProblemError(validation_problem([build_parameter_error(TIMESTAMP_HINT, "at")]))
-    return at
+        raise ProblemError(validation_problem([build_parameter_error(TIMESTAMP_HINT, "at")])) from None
 
 
 def build_parameter_error(message: str, parameter: str) -> FieldError:

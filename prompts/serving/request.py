@@ -75,7 +75,8 @@ class PromptRequest:
     """A request for the prompt of an agent on a channel, at the version that the label points to.
 
     With `at`, the version is the one that the label pointed to at that time. With `version`, it is the one
-    with this number, if the label points or pointed to it.
+    with this number, if the label points or pointed to it. With both, it is the version with this number, if
+    the label pointed to it at that time.
     """
 
     agent: str
@@ -99,8 +100,8 @@ class PromptRequest:
     def recorded_label(self) -> str:
         """The label as the ledger stores it.
 
-        With `at` or `version`, that is appended: `production@2026-03-07T14:55:05Z`, `production@v3`. Label
-        names contain no @.
+        With `at` or `version`, that is appended: `production@2026-03-07T14:55:05Z`, `production@v3`. With
+        both it is the time; the row names the version. Label names contain no @.
         """
         if self.at is not None:
             suffix = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

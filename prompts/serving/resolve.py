@@ -16,7 +16,6 @@ from core.db.workspace_scope import all_workspaces, workspace_scope
 from personas.api_keys.format import BOT, is_well_formed_key
 from personas.api_keys.scopes import find_missing_scope
 from personas.api_keys.selectors import filter_valid_keys
-from personas.errors import InvalidInput
 from personas.models import Agent, AgentChannel, Membership
 from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion
@@ -216,7 +215,9 @@ def find_requested_prompt(
 
 def get_version_id(prompt: AgentPrompt, prompt_request: PromptRequest, scopes: Mapping[str, Any]) -> int:
     if prompt_request.at is not None:
-        return get_version_id_at(prompt, prompt_request)
+        version_id = get_version_id_at(prompt, prompt_request)
+        check_version_number(prompt, prompt_request, version_id)
+        return version_id
     if prompt_request.version is not None:
         return get_numbered_version_id(prompt, prompt_request.label, prompt_request.version)
     return get_current_version_id(prompt, prompt_request.label, scopes)
@@ -236,6 +237,19 @@ def get_numbered_version_id(prompt: AgentPrompt, label: str, number: int) -> int
     if version_id is None:
         raise PromptNotFound(f"The label “{label}” has never pointed to version {number} of this prompt.")
     return version_id
+
+
+def check_version_number(prompt: AgentPrompt, prompt_request: PromptRequest, version_id: int) -> None:
+    """Raise PromptNotFound if the request names another version than the label pointed to at its time."""
+    if prompt_request.version is None:
+        return
+    versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(pk=version_id)
+    number = versions.values_list("number", flat=True).get()
+    if number != prompt_request.version:
+        raise PromptNotFound(
+            f"The label “{prompt_request.label}” pointed to version {number} at that time, "
+            f"not to version {prompt_request.version}."
+        )
 
 
 def get_current_version_id(prompt: AgentPrompt, label: str, scopes: Mapping[str, Any]) -> int:
@@ -269,7 +283,7 @@ def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int
     """Return the id of the version that the label pointed to at the requested time."""
     at = prompt_request.at
     if at is None or at.tzinfo is None or at > timezone.now():
-        raise InvalidInput.on("at", "Must be a time in the past, with a UTC offset.")
+        raise NoVersion("Send a time in the past, with a UTC offset.")
     # Convert to UTC, because databases do not support every UTC offset.
     at = at.astimezone(UTC)
     if prompt_request.label == LATEST:

@@ -909,7 +909,7 @@ export interface components {
         LabelFilter: components["schemas"]["Slug"];
         /** @description Return the version that the label pointed to at this time. */
         AtFilter: string;
-        /** @description The number of a version that the label points or has pointed to. Not allowed with `at`. */
+        /** @description The number of a version that the label points or has pointed to; with `at`, at that time. */
         VersionFilter: number;
     };
     requestBodies: never;
@@ -1078,7 +1078,7 @@ export interface operations {
                 label?: components["parameters"]["LabelFilter"];
                 /** @description Return the version that the label pointed to at this time. */
                 at?: components["parameters"]["AtFilter"];
-                /** @description The number of a version that the label points or has pointed to. Not allowed with `at`. */
+                /** @description The number of a version that the label points or has pointed to; with `at`, at that time. */
                 version?: components["parameters"]["VersionFilter"];
             };
             header?: {

@@ -117,10 +117,10 @@ BAD = [
         "no such day", {"text": "T", "valid_from": "2026-02-30T10:00:00Z"}, "/valid_from", "memories"
     ),
     invalid_value(
-        "the year 0", {"text": "T", "valid_from": "0000-01-01T00:00:00Z"}, "/valid_from", "memories"
+        "no such month", {"text": "T", "valid_from": "2026-13-01T10:00:00Z"}, "/valid_from", "memories"
     ),
     invalid_value(
-        "the end of time", {"text": "T", "valid_from": "9999-12-31T23:59:59-12:00"}, "/valid_from", "memories"
+        "no such hour", {"text": "T", "valid_from": "2026-03-07T25:00:00Z"}, "/valid_from", "memories"
     ),
     invalid_value("a tool's name with a space", {"name": "read file"}, "/name", "tools"),
     invalid_value("a schema that is no object", {"name": "read", "parameters": "[]"}, "/parameters", "tools"),

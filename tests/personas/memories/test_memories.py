@@ -4,8 +4,11 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import product
 
 import pytest
+from django.test import Client
 
 from personas.actors import Actor
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
 from personas.errors import DomainError, InvalidInput
 from personas.memories.services import (
     approve_memory,
@@ -17,6 +20,7 @@ from personas.memories.services import (
 from personas.models import AuditEvent, Memory, MemoryState
 from personas.records.services import restore_revision
 from personas.roles import Role
+from tests.api_client import Api
 from tests.factories import join, make_agent, make_memory, make_user, signed_in
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -131,6 +135,18 @@ def test_a_bot_cannot_send_an_overflowing_timestamp(workspace):
     overflowing = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
     with pytest.raises(InvalidInput, match="Enter a year from 1000 to 9998"):
         create_memory(workspace, {"text": "For ever.", "valid_from": overflowing}, by=Actor.bot("scout"))
+
+
+def test_a_time_beyond_the_allowed_years_is_stored_as_the_nearest_allowed_one(workspace, as_bob, alice):
+    """RFC 3339 allows it, and 9999-12-31 is a usual way to write "forever"."""
+    _, secret = create_key(workspace, "Key", {}, by=Actor.person(alice), kind=ADMIN)
+    times = {"valid_from": "0000-01-01T00:00:00Z", "valid_until": "9999-12-31T23:59:59-12:00"}
+    response = Api(secret, Client()).post("memories", {"text": "Forever.", **times})
+    assert response.status_code == 201, response.content
+    assert response.json()["valid_from"] == "1000-01-01T00:00:00Z"
+    assert response.json()["valid_until"].startswith("9998-12-31T23:59:59")
+    for page in ("", "board/", "?format=csv"):
+        assert as_bob.get(f"/w/{workspace.slug}/memories/{page}").status_code == 200
 
 
 def test_the_first_and_last_allowed_years_can_be_shown_in_every_timezone(workspace, as_bob, bob):

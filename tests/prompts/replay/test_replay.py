@@ -8,7 +8,6 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from personas.errors import InvalidInput
 from prompts.assembly import slots as slot_rendering
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
@@ -228,7 +227,7 @@ def test_foreign_prompts_and_future_times_are_rejected(history, elsewhere):
     with pytest.raises(NoPromptAtTime):
         replay_prompt_by_slugs(history.workspace, "pilot", "moon", timezone.now())
     for timestamp in (timezone.now() + timedelta(minutes=1), timezone.now().replace(tzinfo=None)):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(NoPromptAtTime, match="in the past"):
             replay_prompt_by_slugs(history.workspace, "pilot", "deck", timestamp)
 
 

@@ -410,10 +410,16 @@ INVALID = [
     ("at=", "at"),
     ("at=2026-01-01", "at"),
     ("at=2026-01-01T00:00:00", "at"),
-    ("at=9999-12-31T23:59:59Z", "at"),
-    ("at=2200-01-01T00:00:00Z", "at"),
-    ("at=0001-01-01T00:00:00%2B05:00", "at"),
+    ("at=2026-13-01T00:00:00Z", "at"),
 ]
+NO_VERSION_AT = ("9999-12-31T23:59:59Z", "2200-01-01T00:00:00Z", "0001-01-01T00:00:00%2B05:00")
+
+
+def test_a_time_without_a_version_is_not_found(stage):
+    for at in NO_VERSION_AT:
+        response = send_fetch(fetch_by_fast_path, stage, query=f"at={at}")
+        assert (response.status, problem_json(response)["code"]) == (404, "no_version"), at
+    assert stage.rows == []
 
 
 @both_entry_points

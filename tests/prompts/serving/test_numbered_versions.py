@@ -9,7 +9,7 @@ from personas.records.services import archive_record
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.labels.services import move_label
-from prompts.models import LedgerEntry, PromptVersion
+from prompts.models import LabelMove, LedgerEntry, PromptVersion
 from prompts.replay.services import replay_entry
 from prompts.serving import resolve
 from tests.factories import BY, make_channel, make_memory
@@ -81,6 +81,30 @@ def test_a_version_that_the_label_never_pointed_to_is_not_found(stage):
     assert len(stage.rows) == 2
 
 
+def test_a_version_with_a_time_is_served_if_the_label_pointed_to_it_then(stage):
+    """An auditor's question: was version 2 in production at this time?"""
+    moves = LabelMove.objects.in_workspace(stage.workspace).filter(label="production").order_by("sequence")
+    times = [move.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for move in moves]
+    for entry_point in ENTRY_POINTS:
+        response = send_fetch(entry_point, stage, query=f"version=2&at={times[1]}")
+        assert (response.status, json.loads(response.body)["version"]) == (200, 2)
+        assert json.loads(response.body)["as_of"] is not None
+        other = send_fetch(entry_point, stage, query=f"version=2&at={times[0]}")
+        assert (other.status, problem_json(other)["code"]) == (404, "not_found")
+        assert "pointed to version 1 at that time, not to version 2" in problem_json(other)["detail"]
+    assert [row.label for row in stage.rows] == [f"production@{times[1][:19]}Z"] * len(ENTRY_POINTS)
+    assert fetch_version(stage, 3, at=times[2], label="latest").status == 200
+    assert fetch_version(stage, 1, at="2019-01-01T00:00:00Z").status == 404
+    assert fetch_version(stage, 1, at="2999-01-01T00:00:00Z").status == 404
+
+
+@pytest.mark.planted
+def test_a_version_that_is_not_compared_with_the_time_is_detected(stage, monkeypatch):
+    monkeypatch.setattr(resolve, "check_version_number", lambda *_: None)
+    with pytest.raises(AssertionError):
+        test_a_version_with_a_time_is_served_if_the_label_pointed_to_it_then(stage)
+
+
 @pytest.mark.planted
 def test_a_missing_check_of_the_label_is_detected(stage, monkeypatch):
     monkeypatch.setattr(resolve, "LATEST", "beta")
@@ -132,7 +156,7 @@ def test_an_erased_version_is_gone(stage):
     "query",
     [
         *("version=", "version=0", "version=-1", "version=1.0", "version=one", "version=%C2%B2"),
-        *("version=2147483648", "version=" + "1" * 400, "version=1&at=2026-03-07T14:55:05Z"),
+        *("version=2147483648", "version=" + "1" * 400, "version=one&at=2026-03-07T14:55:05Z"),
     ],
 )
 def test_an_invalid_version_is_rejected(query, stage):
