@@ -12,8 +12,9 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from jinja2 import Environment, StrictUndefined
 
+from core.text.shorten import shorten_text
 from core.text.sizes import format_size
-from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon, short_id
+from personas.templatetags.ui import ago, avatar, badge, format_count, icon, short_id
 from personas.ui.display_names import render_person
 from personas.ui.navigation import build_url_format
 from prompts.templatetags.fleet import MatrixHtml
@@ -48,7 +49,7 @@ def build_environment(**options: Any) -> Environment:
         "usage_for_memory": usage_for_memory,
     }
     environment.filters |= {
-        "clip": clip_text,
+        "shorten": shorten_text,
         "day": format_day,
         "filesize": format_size,
         "glyphs": glyphs,

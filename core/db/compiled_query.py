@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Prefetch, QuerySet, prefetch_related_objects
 from django.db.models.query import ModelIterable, get_related_populators
 
-from core.db.pipeline import Rows, Statement, execute_together, get_connection
+from core.db.pipeline import Rows, Statement, get_connection, read_together
 from core.db.workspace_scope import all_workspaces
 from core.shared_cache import SharedLRUCache
 
@@ -232,7 +232,7 @@ class CompiledQuery(Generic[P, T]):
 def fetch_together(queries: Sequence[BoundQuery]) -> list[list[Any]]:
     """Fetch the rows of several queries, in one round trip where possible."""
     sendable = [query for query in queries if query.form.sql]
-    fetched = iter(execute_together([query.form.bind(query.values) for query in sendable]))
+    fetched = iter(read_together([query.form.bind(query.values) for query in sendable]))
     return [query.form.convert_rows(next(fetched)) if query.form.sql else [] for query in queries]
 
 

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections
 
 # SQL with placeholders, and its parameters.
 Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
+# A single statement outside of a transaction gains nothing from a pipeline.
+MIN_PIPELINED = 2
 
 
 def get_connection() -> Any:
@@ -24,15 +26,36 @@ def execute_together(statements: Sequence[Statement]) -> list[Rows]:
     it are not executed, and the transaction can only be rolled back. Elsewhere they are sent one by one.
     """
     connection = get_connection()
-    open_pipeline: Any = getattr(connection, "open_pipeline", None)
-    if open_pipeline is None or not connection.in_atomic_block:
+    if not hasattr(connection, "open_pipeline") or not connection.in_atomic_block:
         return [execute_one(connection, sql, params) for sql, params in statements]
     if not statements:
         return []
     connection.validate_no_broken_transaction()
+    return execute_pipeline(connection, statements)
+
+
+def read_together(statements: Sequence[Statement]) -> list[Rows]:
+    """Execute statements that only read, and return the rows of each.
+
+    On PostgreSQL several of them are sent together outside of a transaction too, in one of their own.
+    """
+    connection = get_connection()
+    if len(statements) < MIN_PIPELINED or not getattr(connection, "can_pipeline_reads", False):
+        return execute_together(statements)
+    if connection.in_atomic_block:
+        return execute_together(statements)
+    try:
+        return execute_pipeline(connection, statements)
+    except NotSupportedError:
+        # A migration has changed a table, and a prepared statement does not fit it any more.
+        connection.close()
+        return execute_together(statements)
+
+
+def execute_pipeline(connection: Any, statements: Sequence[Statement]) -> list[Rows]:
     began = time.monotonic()
     cursors = []
-    with open_pipeline() as create_cursor:
+    with connection.open_pipeline() as create_cursor:
         for sql, params in statements:
             cursor = create_cursor()
             cursors.append(cursor)

@@ -8,6 +8,8 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
+from core.text.shorten import shorten_text
+
 # Longer texts are shown as they are: a text of marks alone takes half a second at this length.
 MAX_RENDERED_LENGTH = 20_000
 
@@ -52,4 +54,4 @@ def build_excerpt(text: str, length: int) -> str:
     """Return the beginning of a text on one line, without Markdown headings, list marks and bold marks."""
     lines = [line.strip().removeprefix("- ") for line in text[: 8 * length].splitlines()]
     excerpt = " ".join([line for line in lines if line and not line.startswith("#")]).replace("**", "")
-    return excerpt if len(excerpt) <= length else f"{excerpt[: length - 1]}…"
+    return shorten_text(excerpt, length)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.batch_delete import delete_in_batches
+from core.db.compiled_query import CompiledQuery
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent, KeptDraft, Record, User, Workspace
@@ -89,7 +90,14 @@ def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]
 
 
 def find_draft(workspace: Workspace, person: User, family: str, key: str) -> KeptDraft | None:
-    return list_drafts(workspace, person).filter(family=family, key=key).first()
+    return next(iter(query_draft(workspace.pk, person.pk, family, key)), None)
+
+
+@CompiledQuery
+def query_draft(workspace: int, person: int, family: str, key: str) -> QuerySet[KeptDraft]:
+    """Query the draft of one part. The constraint `one_draft_per_member_and_record` allows one at most."""
+    rows = KeptDraft.objects.in_workspace(workspace).filter(person=person, family=family, key=key)
+    return rows.select_related("agent").order_by()
 
 
 def discard_draft(draft: KeptDraft) -> None:

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.shorten import shorten_text
 from personas.models import Memory, MemoryState
 from personas.records.forms import RecordChoiceField, RecordForm
 from personas.selectors import list_agents
@@ -61,8 +62,7 @@ class MemoryChoiceField(RecordChoiceField):
     """Choice of a memory by its text."""
 
     def label_from_instance(self, obj: Any) -> str:
-        text = " ".join(obj.text.split())
-        return text if len(text) <= MAX_CHOICE_LENGTH else f"{text[: MAX_CHOICE_LENGTH - 1]}…"
+        return shorten_text(" ".join(obj.text.split()), MAX_CHOICE_LENGTH)
 
 
 class SuccessorForm(forms.Form):

@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField, ProseField
+from core.text.shorten import shorten_text
 from personas.agents.models import Agent
 from personas.records.models import Record
 from personas.tenancy.fields import TenantForeignKey
@@ -19,6 +20,9 @@ VALIDITY_FIELDS = ("valid_from", "valid_until")
 # Python supports the years 1 to 9999, but converting a timestamp in the first or last of them to another
 # timezone can overflow.
 ALLOWED_YEARS = range(1000, 9999)
+
+# A memory has no name. It is named by the beginning of its text.
+MAX_NAME_LENGTH = 80
 
 
 class MemoryState(models.TextChoices):
@@ -71,7 +75,7 @@ class Memory(Record):
         ]
 
     def __str__(self) -> str:
-        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+        return shorten_text(self.text, MAX_NAME_LENGTH)
 
     def set_values(self, values: dict[str, Any]) -> None:
         """Set the content fields, then derive `archived_at` from the state: only revoked memories have it.

@@ -11,10 +11,10 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from core.text.shorten import shorten_text
 from personas.errors import DomainError
 from personas.models import Record
 from personas.roles import Permission, has_permission
@@ -85,8 +85,7 @@ class BulkResult(Generic[M]):
 
     def format_refusals(self) -> str:
         reasons = [
-            f"“{Truncator(str(row)).chars(60)}”: {reason}"
-            for row, reason in self.refused[:MAX_SHOWN_REFUSALS]
+            f"“{shorten_text(str(row), 60)}”: {reason}" for row, reason in self.refused[:MAX_SHOWN_REFUSALS]
         ]
         more = len(self.refused) - len(reasons)
         if more > 0:

@@ -12,22 +12,26 @@ from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.paginator import Page
 from django.forms import BoundField
 from django.template import engines
+from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dates import MONTHS_3
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 from django.utils.timesince import TIME_STRINGS
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from core.text.lists import format_list, format_short_list
 from core.text.markdown import build_excerpt
+from core.text.shorten import shorten_text
 from core.text.sizes import format_size
 from personas.templatetags.form_widgets import build_field_context
 from personas.ui.display_names import get_display_name, get_verb_label, get_verb_phrase, render_person
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.template.backends.jinja2 import Jinja2
 
 register = template.Library()
@@ -116,6 +120,7 @@ def badge(text: object, tone: str = "neutral") -> SafeString:
 
 
 register.filter("filesize", format_size)
+register.filter("shorten", stringfilter(shorten_text))
 
 
 @register.simple_tag
@@ -234,6 +239,13 @@ def _get_initials(name: str) -> str:
 
 
 @register.filter
+def name_list(names: Sequence[object], limit: int = 0) -> str:
+    """Join names for a sentence: “Juniper, Fox and Mira”, or with a limit “Juniper, Fox and 2 more”."""
+    texts = [str(name) for name in names]
+    return format_short_list(texts, limit) if limit else format_list(texts)
+
+
+@register.filter
 def excerpt(text: str, length: int) -> str:
     """Return the beginning of a Markdown text on one line, without its marks."""
     return build_excerpt(text, length)
@@ -253,13 +265,6 @@ def render_rows(template_name: str, **values: object) -> SafeString:
 def format_count(number: int) -> str:
     """Format a number with thousands separators, as `intcomma` does, which is slow for small numbers."""
     return intcomma(number) if number >= 1_000 else str(number)
-
-
-def clip_text(text: str, length: int) -> str:
-    """Cut a text as the filter `truncatechars` does, which counts combining characters and is slow."""
-    if len(text) <= length:
-        return text
-    return f"{text[: length - 1]}…" if text.isascii() else Truncator(text).chars(length)
 
 
 @register.simple_tag

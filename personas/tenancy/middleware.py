@@ -18,11 +18,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from core.db import workspace_scope
 from core.db.compiled_query import CompiledQuery
+from core.text.lists import format_list
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
@@ -121,6 +122,9 @@ class TenancyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        # Each of hundreds of translated texts takes half as long again without an active language: the
+        # default one is then looked up by an exception.
+        translation.activate(translation.get_language() or settings.LANGUAGE_CODE)
         try:
             response = self.get_response(request)
             if settings.SESSION_COOKIE_NAME in request.COOKIES and "Cache-Control" not in response:
@@ -215,7 +219,7 @@ def query_memberships(user: int) -> QuerySet[Membership]:
 def describe_required_roles(permission: Permission) -> str:
     """Return the message of a 403 response, which lists the roles that have the permission."""
     roles = [role.label.lower() for role in Role if role in ROLES_BY_PERMISSION[permission]]
-    return _("Your role does not allow this. Allowed roles: %(roles)s.") % {"roles": ", ".join(roles)}
+    return _("Your role does not allow this. Allowed roles: %(roles)s.") % {"roles": format_list(roles)}
 
 
 def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
+from core.text.shorten import shorten_text
 from personas.ui.action_form import ActionForm
 
 MAX_LINE_LABEL = 80
@@ -26,7 +26,7 @@ class LineCommentForm(CommentForm):
 
     def __init__(self, data: Any = None, *, lines: Sequence[tuple[int, str]] = (), line: int = 0) -> None:
         super().__init__(data)
-        labels = [(number, f"{number}: {Truncator(text).chars(MAX_LINE_LABEL)}") for number, text in lines]
+        labels = [(number, f"{number}: {shorten_text(text, MAX_LINE_LABEL)}") for number, text in lines]
         self.fields["line"].widget = forms.Select(choices=labels) if lines[1:] else forms.HiddenInput()
         if lines:
             self.fields["line"].initial = line if line in dict(lines) else lines[0][0]

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Literal, TypeVar, cast
 
 from personas import models as records
 from personas.models import Agent, MemoryState, Record, Workspace
 from prompts.assembly import inputs as prompt_inputs
-from prompts.assembly.segments import Origin
 from prompts.inputs.agent_tools import complete_agent_tool
 from prompts.inputs.convert import (
     build_context_file,
@@ -174,18 +174,14 @@ class InputCollector:
         return sorted([*others, draft], key=lambda row: (row.pk is None, row.pk or 0))
 
     @cached_property
-    def memory_inputs(self) -> dict[int | None, list[prompt_inputs.Memory]]:
-        memories_by_agent: dict[int | None, list[prompt_inputs.Memory]] = {}
-        for row in self.memories:
+    def memory_inputs(self) -> dict[int | None, list[tuple[int, prompt_inputs.Memory]]]:
+        """The valid memories by agent id, each with its position among all memories."""
+        memories_by_agent: dict[int | None, list[tuple[int, prompt_inputs.Memory]]] = defaultdict(list)
+        for position, row in enumerate(self.memories):
             if is_memory_valid(row, self.at):
-                memories_by_agent.setdefault(row.agent_id, []).append(
-                    prompt_inputs.Memory(row.text, build_record_origin(row))
-                )
+                memory = prompt_inputs.Memory(row.text, build_record_origin(row))
+                memories_by_agent[row.agent_id].append((position, memory))
         return memories_by_agent
-
-    @cached_property
-    def memory_positions(self) -> dict[Origin, int]:
-        return {build_record_origin(row): position for position, row in enumerate(self.memories)}
 
     @cached_property
     def effective_contexts(self) -> dict[int, EffectiveContext]:
@@ -300,9 +296,8 @@ class InputCollector:
     def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:
         """List the memories shared by all agents and those of this agent, in order of creation."""
         own, shared = self.memory_inputs.get(agent.pk, []), self.memory_inputs.get(None, [])
-        if not own or not shared:
-            return tuple(own or shared)
-        return tuple(sorted([*shared, *own], key=lambda memory: self.memory_positions[memory.origin]))
+        memories = sorted([*shared, *own], key=itemgetter(0)) if own and shared else own or shared
+        return tuple([memory for _position, memory in memories])
 
     def get_next_change(self, agent: Agent) -> datetime | None:
         timestamps = [self.next_changes.get(None), self.next_changes.get(agent.pk)]

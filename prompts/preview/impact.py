@@ -126,12 +126,11 @@ def compute_impact(
 ) -> Impact:
     """Assemble every prompt that the draft affects and compare it with the latest version."""
     ids, prompts = load_affected_prompts(workspace, agents)
+    loaded = load_impact_rows(workspace, ids, prompts)
     stored = load_latest_texts(workspace, prompts)
     impact, pairs = Impact(), set()
     groups: dict[tuple[Any, ...], ImpactGroup] = {}
-    for collected in InputCollector(
-        load_impact_rows(workspace, ids, prompts), at or timezone.now(), draft
-    ).collect_all():
+    for collected in InputCollector(loaded, at or timezone.now(), draft).collect_all():
         pair = collected.agent.pk, collected.channel.pk
         pairs.add(pair)
         add_prompt_impact(impact, groups, collected, stored.get(pair))
@@ -154,8 +153,8 @@ def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPr
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
-    # Several prompts share an agent, whose row is large: it is loaded once.
-    rows = rows.select_related("channel", "latest").prefetch_related("agent")
+    # Several prompts share an agent, whose row is large: `load_impact_rows` loads it once.
+    rows = rows.select_related("channel", "latest")
     rows = rows.annotate(is_waiting=Exists(causes)).only(
         *("workspace_id", "agent_id", "is_held"),
         *[f"channel__{name}" for name in ("workspace_id", "slug", "name", "formatting", "revision")],
@@ -177,6 +176,10 @@ def load_impact_rows(
         loaded.channels = defaultdict(list)
         for prompt in prompts:
             loaded.channels[prompt.agent_id].append(prompt.channel)
+    agents_by_id = {agent.pk: agent for agent in loaded.agents}
+    for prompt in prompts:
+        if prompt.agent_id in agents_by_id:
+            prompt.agent = agents_by_id[prompt.agent_id]
     return loaded
 
 
@@ -191,12 +194,17 @@ class LatestText:
     prompt: AgentPrompt
     version: PromptVersion
     sections: SectionTexts
-    problems: frozenset[str]
+    # The build report as it is stored; None if it was erased.
+    report: bytes | None
     tools: Sequence[DefinitionJson] = ()
 
     @property
     def text(self) -> str:
         return "".join(self.sections.values())
+
+    def list_problems(self) -> list[str]:
+        problems: list[str] = json.loads(self.report or b"{}").get("problems", [])
+        return problems
 
 
 def load_latest_texts(
@@ -215,7 +223,7 @@ def load_latest_texts(
             prompt,
             version,
             get_stored_texts(version.segments, texts),
-            frozenset(json.loads(contents[version.report] or b"{}").get("problems", ())),
+            contents[version.report],
             parse_definitions(contents.get(version.tools)),
         )
         for prompt, version in versions
@@ -254,7 +262,8 @@ def add_prompt_impact(
         impact.unchanged += 1
         return
     changes = list_section_changes(latest.sections, after) + tool_changes
-    new_problems = [problem for problem in prompt.report.problems if problem not in latest.problems]
+    known_problems = latest.list_problems() if prompt.report.problems else []
+    new_problems = [problem for problem in prompt.report.problems if problem not in known_problems]
     impact.problems += [f"{collected.agent} · {collected.channel}: {problem}" for problem in new_problems]
     key = tuple(
         [

@@ -1,7 +1,7 @@
 """Describe origins of prompt text for pages: kind, name, revision, author and URL of the record."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.shorten import shorten_text
 from personas.models import (
     Agent,
     Channel,
@@ -26,6 +27,7 @@ from personas.models import (
     Workspace,
     WorkspaceOwned,
 )
+from personas.ui.navigation import build_url_format
 from prompts.assembly.segments import Origin, is_record_id
 from prompts.models import PromptSettings
 from skills.models import ContextFile, Skill
@@ -103,8 +105,9 @@ def describe_origins(
         revisions = describe_revisions(workspace, list_revision_keys(keyed))
     keys = {**(url_keys or {})}
     keys |= get_url_keys(workspace, [one for one in keyed if (one.kind, int(one.id)) not in keys])
+    urls = RevisionUrls(workspace)
     labels = {
-        origin: describe_record_origin(workspace, origin, revisions, keys)
+        origin: describe_record_origin(origin, revisions, keys, urls)
         if origin in keyed
         else describe_unkeyed_origin(workspace, origin)
         for origin in records
@@ -113,19 +116,15 @@ def describe_origins(
 
 
 def describe_record_origin(
-    workspace: Workspace,
     origin: Origin,
     revisions: Mapping[RevisionKey, tuple[str, str]],
     keys: Mapping[RecordKey, str],
+    urls: "RevisionUrls",
 ) -> OriginLabel:
     kind, number = RECORD_KINDS[origin.kind], int(origin.id)
     name, author = revisions.get((origin.kind, number, origin.revision), ("", ""))
     key = keys.get((origin.kind, number))
-    url = (
-        get_revision_url(workspace, kind.family, key, origin.revision)
-        if kind.family and key is not None
-        else ""
-    )
+    url = urls.get_url(kind.family, key, origin.revision) if kind.family and key is not None else ""
     return OriginLabel(
         origin.kind,
         str(kind.label),
@@ -160,10 +159,19 @@ def describe_settings_origins(workspace: Workspace, origins: Iterable[Origin]) -
     }
 
 
-def get_revision_url(workspace: Workspace, family: str, key: Any, revision: int) -> str:
-    if not revision:
-        return reverse(f"{family}:detail", args=[workspace.slug, key])
-    return reverse(f"{family}:revision", args=[workspace.slug, key, revision])
+class RevisionUrls:
+    """URLs of revisions of records. The route of each kind is reversed once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.formats: dict[str, Callable[..., str]] = {}
+
+    def get_url(self, family: str, key: str, revision: int) -> str:
+        if not revision:
+            return reverse(f"{family}:detail", args=[self.workspace.slug, key])
+        if family not in self.formats:
+            self.formats[family] = build_url_format(f"{family}:revision", self.workspace.slug, count=2)
+        return self.formats[family](key, revision)
 
 
 def list_revision_keys(origins: Iterable[Origin]) -> list[RevisionKey]:
@@ -190,14 +198,9 @@ def describe_revisions(
     rows = Revision.objects.in_workspace(workspace).filter(condition).annotate(name=name)
     values = rows.values_list("kind", "object_id", "number", "name", "author_label")
     return {
-        (kind, key, number): (shorten_name(title or ""), author)
+        (kind, key, number): (shorten_text(title or "", MAX_NAME_LENGTH), author)
         for kind, key, number, title, author in values
     }
-
-
-def shorten_name(name: str) -> str:
-    """Shorten a name for display; a memory is named by its text, which may be long."""
-    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def get_url_key(record: WorkspaceOwned, kind: str) -> tuple[RecordKey, str]:

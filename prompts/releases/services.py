@@ -264,7 +264,7 @@ def run_release(release: Release, *, by: Actor) -> Release:
                 "Releases of %(names)s need approval from another member.",
                 len(names),
             )
-            % {"names": ", ".join(names[:3])}
+            % {"names": format_short_list(names)}
         )
     if void_if_changed(release, by=by):
         return release

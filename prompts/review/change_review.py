@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from core.db.compiled_query import CompiledQuery
 from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
 from personas.ui.display_names import get_display_name
@@ -300,8 +302,12 @@ def is_auto_released(agent: Agent) -> bool:
 
 def list_approvers(workspace: Workspace, exclude: User | None) -> list[Membership]:
     """List members who may approve a release, without `exclude`, the user who requests the approval."""
-    rows = Membership.objects.in_workspace(workspace).filter(
-        role__in=list(ROLES_BY_PERMISSION[Permission.APPROVE])
-    )
-    rows = rows.exclude(user=exclude) if exclude else rows
-    return list(rows.select_related("user").order_by("user__email")[:MAX_APPROVERS])
+    # No user has the id 0.
+    return query_approvers(workspace.pk, exclude.pk if exclude else 0)
+
+
+@CompiledQuery
+def query_approvers(workspace: int, excluded: int) -> QuerySet[Membership]:
+    roles = list(ROLES_BY_PERMISSION[Permission.APPROVE])
+    rows = Membership.objects.in_workspace(workspace).filter(role__in=roles).exclude(user=excluded)
+    return rows.select_related("user").order_by("user__email")[:MAX_APPROVERS]

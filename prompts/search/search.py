@@ -16,6 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
 from core.db.compiled_query import CompiledQuery
+from core.text.shorten import shorten_text
 from personas.erasure.services import ERASED_TEXT
 from personas.models import Workspace
 from prompts.models import PromptVersion
@@ -151,7 +152,8 @@ def build_record_result(
     _name, key, title, about, rank = row
     args = [workspace.slug, *([key] if kind.key else [])]
     hint = _("Archived") if rank == RANK_ARCHIVED else _("in the text") if rank == RANK_TEXT else about
-    label = title if len(title) < MAX_TITLE_LENGTH else f"{title[: MAX_TITLE_LENGTH - 1]}…"
+    # The query returns no more than this of a title, so a title of this length may be longer.
+    label = title if len(title) < MAX_TITLE_LENGTH else shorten_text(f"{title}…", MAX_TITLE_LENGTH)
     url = reverse(kind.route, args=args)
     return SearchResult(
         label, "" if hint == title else hint, url, kind.icon, kind.group, rank, kind.name, key

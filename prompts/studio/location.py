@@ -1,6 +1,7 @@
 """The state of the Studio that is kept in the URL: agent, channel, layout and open part."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,9 +35,20 @@ class StudioLocation:
     layout: str = ""
 
     def get_url(self, page: str = "show", **extra_params: Any) -> str:
-        params = {"part": str(self.part), "channel": self.channel, "layout": self.layout} | extra_params
-        query = urlencode({name: value for name, value in params.items() if value != ""})
-        return f"{reverse(f'studio:{page}', args=[self.workspace, self.agent])}?{query}"
+        path = reverse(f"studio:{page}", args=[self.workspace, self.agent])
+        return f"{path}?{self.build_query(self.part, **extra_params)}"
+
+    def get_part_url(self, part: PartRef) -> str:
+        """Return the URL that opens another part. A prompt has hundreds, so the path is reversed once."""
+        return f"{self.show_path}?{self.build_query(part)}"
+
+    @cached_property
+    def show_path(self) -> str:
+        return reverse("studio:show", args=[self.workspace, self.agent])
+
+    def build_query(self, part: PartRef, **extra_params: Any) -> str:
+        params = {"part": str(part), "channel": self.channel, "layout": self.layout} | extra_params
+        return urlencode({name: value for name, value in params.items() if value != ""})
 
     def with_changes(self, **changes: Any) -> "StudioLocation":
         return replace(self, **changes)

@@ -86,7 +86,7 @@ def add_part_choice(
     choices: dict[str, dict[str, PartChoice]], location: StudioLocation, kind: str, key: str, name: str
 ) -> None:
     part = PartRef(RECORD_KINDS[kind].family, key)
-    choice = PartChoice(kind, name, location.with_changes(part=part).get_url(), part == location.part)
+    choice = PartChoice(kind, name, location.get_part_url(part), part == location.part)
     choices[kind].setdefault(key, choice)
 
 
@@ -98,6 +98,6 @@ def build_part_group(kind: str, choices: dict[str, PartChoice], location: Studio
     ]
     group = PartGroup(kind, PART_KIND_TITLES[kind], visible, len(choices) - len(visible))
     if kind in NEW_PART_LABELS:
-        group.add_href = location.with_changes(part=PartRef(RECORD_KINDS[kind].family)).get_url()
+        group.add_href = location.get_part_url(PartRef(RECORD_KINDS[kind].family))
         group.add_label = NEW_PART_LABELS[kind]
     return group if visible or group.add_href else None

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from personas.models import Workspace
@@ -19,6 +21,7 @@ from skills.files.visible_text import VisibleText
 
 # Maximum number of rendered rows; further rows are only counted.
 MAX_SHOWN_ROWS = 1_200
+PART_ATTRIBUTES_HTML = ' data-part="{}" data-origin="{}"'
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,18 @@ class TextSource:
     part: str = ""
     href: str = ""
 
-    @property
+    @cached_property
     def description(self) -> str:
         """Record, revision and author in one line."""
         label = self.origin_label
         name = f"{label.label} “{label.name}”" if label.name else label.label
         parts = [name, _("revision %(number)d") % {"number": label.revision} if label.revision else ""]
         return ", ".join([part for part in [*parts, label.author] if part])
+
+    @cached_property
+    def attributes(self) -> SafeString | str:
+        """The attributes of the elements with its text; empty if the Studio cannot open the record."""
+        return format_html(PART_ATTRIBUTES_HTML, self.part, self.description) if self.part else ""
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ class StudioText:
         if not family or not label.key or label.kind == "context_file":
             return TextSource(label, "", label.url)
         part = PartRef(family, label.key)
-        return TextSource(label, str(part), self.location.with_changes(part=part).get_url())
+        return TextSource(label, str(part), self.location.get_part_url(part))
 
     @cached_property
     def sources(self) -> dict[Origin, TextSource]:

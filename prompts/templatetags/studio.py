@@ -14,7 +14,6 @@ from skills.templatetags.text_html import render_pieces
 register = template.Library()
 
 SPAN_HTML = '<span class="dr-stretch dr-seg {}{}"{}>{}</span>'
-PART_ATTRIBUTES_HTML = ' data-part="{}" data-origin="{}"'
 
 
 @register.simple_tag
@@ -37,14 +36,9 @@ def render_studio_spans(row: StudioRow, visible_text: VisibleText, is_first: boo
 
 
 def render_studio_span(span: StudioSpan, html: SafeString) -> SafeString:
-    source = span.source
-    attributes = format_html(PART_ATTRIBUTES_HTML, source.part, source.description) if source.part else ""
+    css_class = kind_css_class(span.source.origin_label.kind)
     return format_html(
-        SPAN_HTML,
-        kind_css_class(source.origin_label.kind),
-        " is-edited" if span.is_edited else "",
-        attributes,
-        html,
+        SPAN_HTML, css_class, " is-edited" if span.is_edited else "", span.source.attributes, html
     )
 
 

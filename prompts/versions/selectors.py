@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 
 from core.db.compiled_query import CompiledQuery
+from core.db.fields import JOINED_BY
 from core.salted_digests import salt_digest
 from personas.models import Agent, Content, Workspace, sha256_digest
 from prompts.assembly.segments import Segment
@@ -146,10 +147,19 @@ def load_version_texts(workspace: Workspace | int, version_ids: Sequence[int]) -
 
 
 def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str, bytes | None]:
-    rows = Content.objects.in_workspace(workspace).filter(digest__in=list(digests))
-    return {
-        digest: None if data is None else bytes(data) for digest, data in rows.values_list("digest", "data")
-    }
+    joined = JOINED_BY.join(digests)
+    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+    rows = query_contents(workspace_id, joined) if joined else []
+    return {digest: None if data is None else bytes(data) for digest, data in rows}
+
+
+@CompiledQuery
+def query_contents(
+    workspace: int, digests: str
+) -> "QuerySet[Content, tuple[str, bytes | memoryview[int] | None]]":
+    """Query the data of contents by digests that are joined with commas."""
+    rows = Content.objects.in_workspace(workspace).filter(digest__in_joined=digests)
+    return rows.values_list("digest", "data")
 
 
 class StoredContent(NamedTuple):

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from django.utils.translation import gettext as _
 
-from core.text.lists import format_short_list
+from core.text.lists import format_list, format_short_list
 from personas.models import Agent, Workspace
 from skills.agent_context.effective import list_judging_harnesses
 from skills.files.evaluate import build_skill_reading
@@ -44,7 +44,7 @@ class SkillValidity:
         for (harnesses, reasons), agents in groups.items():
             values = {
                 "agents": format_agent_names(agents),
-                "rules": ", ".join(harnesses),
+                "rules": format_list(harnesses),
                 "reasons": " ".join(reasons),
             }
             sentences.append(_("Not valid for %(agents)s (%(rules)s rules): %(reasons)s") % values)

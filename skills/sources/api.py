@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import URLPattern
 
+from core.text.lists import format_short_list
 from personas.agents.services import create_named_record
 from personas.api.authentication import ApiClient
 from personas.api.key_limits import Touches, check_key_limits
@@ -332,7 +333,7 @@ def check_lost_readers(source: Source, harnesses: list[str]) -> None:
     The files that only this rule set matches would no longer be discovered.
     """
     if lost_readers := list_lost_readers(source, harnesses):
-        names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
+        names = format_short_list([f"{reader.agent} ({reader.harness})" for reader in lost_readers])
         raise InvalidInput.on("harnesses", f"In use by {names}. Change the settings of these agents first.")
 
 

@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.lists import format_short_list
 from core.text.sizes import format_size
 from personas.records.forms import RecordForm
 from skills.discovery.harnesses import HARNESSES, DiscoveryCaps
@@ -127,7 +128,7 @@ class SourceForm(RecordForm):
         harnesses: list[str] = self.cleaned_data["harnesses"]
         lost_readers = list_lost_readers(self.record, harnesses) if self.record else []
         if lost_readers:
-            names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
+            names = format_short_list([f"{reader.agent} ({reader.harness})" for reader in lost_readers])
             raise forms.ValidationError(
                 gettext("These rules are still used by %(agents)s. Change these agents first.")
                 % {"agents": names}

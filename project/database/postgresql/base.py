@@ -20,6 +20,8 @@ from project.database.postgresql.rls_cursor import (
     detect_restricted_role,
     find_unsent_scope,
     forget_sent_scope,
+    is_outside_transaction,
+    needs_separate_scope,
 )
 from project.database.postgresql.schema import WorkspaceSchemaEditor
 
@@ -131,9 +133,10 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
     def open_pipeline(self) -> Iterator[Callable[[], Any]]:
         """Send the statements of the block together at its end. Yield the function that creates a cursor.
 
-        Only in a transaction: the first statement sets the workspace scope for the others. Results can be
-        read after the block. Statements that are sent often are prepared on the server. If the block fails,
-        nothing is sent.
+        The first statement sets the workspace scope for the others. Outside of a transaction they get one of
+        their own: the server runs a pipeline in one, and for the scope it is begun and committed in the same
+        round trip. Results can be read after the block. Statements that are sent often are prepared on the
+        server. If the block fails, nothing is sent.
         """
         self.ensure_connection()
         raw = self.connection
@@ -141,8 +144,21 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
             pipeline = StatementPipeline(raw)
             yield pipeline.create_cursor
             unsent, self.unsent = self.unsent, []
+            is_outside = is_outside_transaction(raw)
+            if is_outside:
+                forget_sent_scope(raw)
             scope = find_unsent_scope(raw) if can_set_scope(raw) else None
-            pipeline.send([*unsent, *([scope] if scope else [])])
+            if not is_outside:
+                pipeline.send([*unsent, *([scope] if scope else [])])
+                return
+            with rolled_back_on_error(raw):
+                pipeline.send(["BEGIN", scope] if scope else [], ["COMMIT"] if scope else [])
+
+    @property
+    def can_pipeline_reads(self) -> bool:
+        """Whether statements that read are sent together outside of a transaction. Not tried with Citus."""
+        self.ensure_connection()
+        return not needs_separate_scope(self.connection)
 
 
 @contextmanager
@@ -155,4 +171,15 @@ def closed_on_stale_plan(raw: Any) -> Iterator[None]:
         yield
     except FeatureNotSupported:
         raw.close()
+        raise
+
+
+@contextmanager
+def rolled_back_on_error(raw: Any) -> Iterator[None]:
+    """Roll back a transaction that was begun in a pipeline, and that a failed statement left open."""
+    try:
+        yield
+    except BaseException:
+        if not raw.closed:
+            raw.rollback()
         raise

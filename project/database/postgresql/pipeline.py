@@ -101,11 +101,11 @@ class StatementPipeline:
     ) -> None:
         self.commands.append((partial(function, *args), read_result or ignore_result))
 
-    def send(self, first: Sequence[str] = ()) -> None:
+    def send(self, first: Sequence[str] = (), last: Sequence[str] = ()) -> None:
         """Send the statements and read their results. Raise the error of the first one that fails.
 
-        The server does not execute those after it. A transaction is begun if the connection has none. `first`
-        are statements without rows that are sent before the others.
+        The server does not execute those after it. A transaction is begun if the connection has none, unless
+        it is in autocommit mode. `first` and `last` are statements without rows, before and after the others.
         """
         raw, pgconn = self.raw, self.raw.pgconn
         with raw.lock:
@@ -113,7 +113,12 @@ class StatementPipeline:
             begin = ["BEGIN"] if is_idle and not raw.autocommit else []
             plain = [partial(pgconn.send_query_params, sql.encode(), None) for sql in [*begin, *first]]
             plain += [partial(pgconn.send_close_prepared, name) for name in self.prepared.take_surplus()]
-            commands: list[Command] = [*[(command, ignore_result) for command in plain], *self.commands]
+            end = [partial(pgconn.send_query_params, sql.encode(), None) for sql in last]
+            commands: list[Command] = [
+                *[(command, ignore_result) for command in plain],
+                *self.commands,
+                *[(command, ignore_result) for command in end],
+            ]
             results = self.exchange([command for command, _ in commands])
         for (_, read_result), result in zip(commands, results, strict=True):
             if result.status not in SUCCESS_STATUSES:

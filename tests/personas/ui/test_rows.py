@@ -9,16 +9,13 @@ import pytest
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.template import engines
 from django.template.backends.jinja2 import Jinja2
-from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import override
-from hypothesis import given
-from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from personas.templatetags.ui import clip_text, format_count, format_exact_time, render_rows
+from personas.templatetags.ui import format_count, format_exact_time, render_rows
 from personas.ui.navigation import build_url_format
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "templates"
@@ -70,9 +67,3 @@ def test_counts_are_those_of_intcomma(number: int) -> None:
     for language in ("en", "de"):
         with override(language):
             assert format_count(number) == intcomma(number)
-
-
-@given(st.text(st.sampled_from("ab \n<é\u0301🙂\u200d")))
-def test_clipped_text_is_that_of_truncatechars(text: str) -> None:
-    # A short text stays as it is, while Django also normalizes it.
-    assert clip_text(text, 6) == (truncatechars(text, 6) if len(text) > 6 else text)

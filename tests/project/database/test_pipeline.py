@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 from django.db import connection as django_connection
+from psycopg.pq import TransactionStatus
 
-from core.db.pipeline import execute_together
+from core.db.pipeline import execute_together, read_together
 from project.database.config import PREPARE_THRESHOLD
 from project.database.postgresql import pipeline, prepared_statements
 from project.database.postgresql.pipeline import StatementPipeline
@@ -170,3 +171,47 @@ def test_a_pooled_connection_keeps_its_statements():
     connection.ensure_connection()
     raw = connection.connection
     assert StatementPipeline(raw).prepared is get_prepared_statements(raw)
+
+
+# --- reads outside of a transaction ----------------------------------------------------------------------
+
+
+def count_pipelines(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of commands of each pipeline."""
+    sizes: list[int] = []
+    exchange = StatementPipeline.exchange
+
+    def count_and_exchange(pipeline: StatementPipeline, commands: Any) -> list[Any]:
+        sizes.append(len(commands))
+        return exchange(pipeline, commands)
+
+    monkeypatch.setattr(StatementPipeline, "exchange", count_and_exchange)
+    return sizes
+
+
+def test_several_reads_outside_of_a_transaction_are_sent_together(monkeypatch):
+    sizes = count_pipelines(monkeypatch)
+    assert read_together([ECHO, ("SELECT %s::int", [7])]) == [[("a",)], [(7,)]]
+    assert sizes == [2]
+    assert connection.get_autocommit()
+    assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def test_a_single_read_outside_of_a_transaction_needs_no_pipeline(monkeypatch):
+    sizes = count_pipelines(monkeypatch)
+    assert read_together([ECHO]) == [[("a",)]]
+    assert sizes == []
+
+
+def test_a_failed_read_leaves_the_connection_usable():
+    with pytest.raises(DatabaseError, match="division by zero"):
+        read_together([ECHO, FAILING, ECHO])
+    assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+    assert read_together([ECHO, ECHO]) == [[("a",)], [("a",)]]
+
+
+def test_statements_that_write_are_not_pipelined_outside_of_a_transaction(monkeypatch):
+    """Each of them is committed by itself, as before."""
+    sizes = count_pipelines(monkeypatch)
+    execute_together([ECHO, ECHO])
+    assert sizes == []

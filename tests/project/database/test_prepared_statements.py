@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from core.db.pipeline import Rows, execute_together
-from core.db.workspace_scope import workspace_scope
+from core.db.pipeline import Rows, Statement, execute_together, read_together
+from core.db.workspace_scope import no_workspace, workspace_scope
 from project.database.config import PREPARE_THRESHOLD
 from project.database.postgresql.prepared_statements import build_name
 from tests.project.database.restricted_role import as_app_role
@@ -84,6 +84,30 @@ def test_a_stale_plan_fails_once_per_connection(workspace, renamed_column):
     with pytest.raises(DatabaseError, match="cached plan"):
         select_names()
     assert select_names() == [("Harbour",)]
+
+
+def test_reads_outside_of_a_transaction_are_repeated_after_a_stale_plan(workspace, renamed_column):
+    statements = [(SELECT, ["x"]), (SELECT, ["x"])]
+    for _ in range(PREPARE_THRESHOLD + 2):
+        read_together(statements)
+    assert count_prepared() == 1
+    renamed_column("varchar(90)")
+    assert read_together(statements) == [[("Harbour",)], [("Harbour",)]]
+
+
+def test_reads_outside_of_a_transaction_are_restricted_to_the_scope(workspace, elsewhere):
+    statement: Statement = ("SELECT workspace_id FROM personas_membership ORDER BY 1", [])
+    with as_app_role():
+        for one in (workspace, elsewhere) * (PREPARE_THRESHOLD + 2):
+            with workspace_scope(one.pk):
+                for rows in read_together([statement, statement]):
+                    assert {pk for (pk,) in rows} == {one.pk}
+        with no_workspace():
+            assert read_together([statement, statement]) == [[], []]
+        with workspace_scope(workspace.pk), pytest.raises(DatabaseError, match="division by zero"):
+            read_together([statement, ("SELECT 1 / %s::int", [0])])
+        with workspace_scope(elsewhere.pk):
+            assert {pk for (pk,) in read_together([statement, statement])[1]} == {elsewhere.pk}
 
 
 def test_a_prepared_statement_reads_the_workspace_of_the_scope(workspace, elsewhere):

@@ -207,7 +207,9 @@ def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested,
     assert "Changed after the request" in submit_action(as_alice, 1, "approve")
     html = page(as_alice, "releases/1/")
     assert "out of date" in html
-    assert "Changed after the request: Careful · Deck, Careful · Bridge. Request the release again." in html
+    assert (
+        "Changed after the request: Careful · Deck and Careful · Bridge. Request the release again." in html
+    )
     assert Release.unscoped.get().status == ReleaseStatus.VOIDED
     assert in_production() == []
 

@@ -638,14 +638,13 @@ def test_an_undo_does_not_revert_a_later_change_of_another_member(
 
 
 @pytest.mark.planted
-def test_drafts_listed_without_their_author_would_be_detected(
+def test_a_draft_found_without_its_author_would_be_detected(
     deck: Deck, as_alice: Client, as_bob: Client, alice: Any, monkeypatch: Any
 ) -> None:
-    def list_all_drafts(workspace: Any, user: Any) -> Any:
-        return KeptDraft.objects.in_workspace(workspace).select_related("agent").order_by("-updated_at")
+    def query_any_draft(workspace: int, person: int, family: str, key: str) -> Any:
+        return KeptDraft.objects.in_workspace(workspace).filter(family=family, key=key)
 
-    for name in ("personas.drafts.services.list_drafts", "prompts.studio.draft_views.list_drafts"):
-        monkeypatch.setattr(name, list_all_drafts)
+    monkeypatch.setattr("personas.drafts.services.query_draft", query_any_draft)
     with pytest.raises(AssertionError):
         test_a_draft_is_private_and_can_be_discarded(deck, as_alice, as_bob, alice)
 
