@@ -15,7 +15,7 @@ from tests.isolation.failed_writes import (
 from tests.isolation.matrix import inside_routes
 from tests.isolation.turns import turn_of_this_run
 
-pytestmark = [pytest.mark.django_db, pytest.mark.promise("R14")]
+pytestmark = pytest.mark.django_db
 
 
 def test_failed_operations_leave_nothing_in_this_turn(stage, callers, before, tally):  # noqa: F811
@@ -28,6 +28,7 @@ def test_failed_pages_leave_nothing_in_this_turn(stage, before, tally):  # noqa:
     tally(run_pages(stage, stage.requesters["owner"], routes, before, last_positions), at_least=3)
 
 
+@pytest.mark.promise("R14")
 @pytest.mark.hard
 def test_all_operations_that_fail_leave_nothing(stage, callers, before, tally, record_property):  # noqa: F811
     outcome = run_operations(stage, callers, known_endpoints(), before, every_position)
@@ -35,6 +36,7 @@ def test_all_operations_that_fail_leave_nothing(stage, callers, before, tally, r
     tally(outcome, at_least=400)
 
 
+@pytest.mark.promise("R14")
 @pytest.mark.hard
 def test_all_pages_that_fail_leave_nothing(stage, before, tally, record_property):  # noqa: F811
     outcome = run_pages(stage, stage.requesters["owner"], inside_routes(), before, every_position)
@@ -42,6 +44,7 @@ def test_all_pages_that_fail_leave_nothing(stage, before, tally, record_property
     tally(outcome, at_least=200)
 
 
+@pytest.mark.promise("R14")
 @pytest.mark.planted
 def test_an_action_that_keeps_a_part_of_its_changes_is_found(stage, callers, before, monkeypatch):  # noqa: F811
     """Planted fault: transactions are committed although their action failed."""

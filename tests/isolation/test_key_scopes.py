@@ -45,14 +45,12 @@ def endpoints_named(*names):
     return chosen
 
 
-@pytest.mark.promise("R16")
 def test_a_limited_key_reaches_nothing_outside_in_this_turn(clean_scope, tally):
     turn = turn_of_this_run()
     endpoints = operations_in_turn(known_endpoints(), turn, lambda endpoint: endpoint.name)
     tally(run_scopes(clean_scope, endpoints[turn % 3 :: 3], one_scope_in_turn(turn)), at_least=60)
 
 
-@pytest.mark.promise("R16")
 def test_a_key_with_one_verb_is_refused_everything_else_in_this_turn(clean_scope, tally):
     turn = turn_of_this_run()
     endpoints = operations_in_turn(known_endpoints(), turn, lambda endpoint: endpoint.name)

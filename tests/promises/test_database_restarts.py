@@ -9,7 +9,6 @@ import pytest
 
 from prompts.models import PromptVersion
 from prompts.tasks import sweep_prompts_job
-from tests.database_dump import kept_dump, run
 from tests.promises import FAULT
 from tests.promises.cluster import Cluster, cluster
 from tests.promises.installation import LIVE_SECONDS, Installation, Web, edit_now, seconds_until_live
@@ -36,9 +35,7 @@ def database():
 @pytest.fixture(scope="module")
 def installation(database, tmp_path_factory):
     installation = Installation(tmp_path_factory.mktemp("restarts"), database.url)
-    # With the kept dump of an earlier run there is nothing left to migrate.
-    if kept_dump().exists():
-        run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", kept_dump(), database.url)
+    database.load_tables()
     installation.build()
     yield installation
     installation.close()

@@ -65,6 +65,7 @@ def open_installation(vendor: str, folder: Path, fault: str = "") -> Iterator[Er
         return
     # Without recycling, a checkpoint removes the segments of the write-ahead log that it no longer needs.
     with cluster("-c", "wal_recycle=off", "-c", "min_wal_size=32MB") as instance:
+        instance.load_tables()
         yield Erasure(folder, instance.url, instance.directory, fault)
 
 

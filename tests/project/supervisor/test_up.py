@@ -16,7 +16,7 @@ import pytest
 from project.supervisor.orphan_killer import read_process_groups
 from project.supervisor.supervisor import Supervisor
 from tests.project.deployment.production_settings import ROOT
-from tests.project.supervisor.first_start import copy_start, keep_start, kept_start
+from tests.project.supervisor.first_start import copy_start, keep_start
 
 # An environment variable that only our processes have, so that leftovers can be found.
 MARK = "DRAMATIS_TEST_MARK"
@@ -104,8 +104,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are l
 def test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind(tmp_path):
     """The first start creates the tables; the other tests use a cached copy of them."""
     stops_cleanly(tmp_path, signal.SIGTERM)
-    if not kept_start().exists():
-        keep_start(tmp_path / "dramatis.sqlite3")
+    keep_start(tmp_path / "dramatis.sqlite3")
     with product(tmp_path) as (process, port):
         process.kill()
         process.wait()

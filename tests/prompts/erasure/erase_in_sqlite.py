@@ -24,7 +24,6 @@ from personas.records.services import edit_record  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.erasure.services import erase_record  # noqa: E402
 from tests.factories import BY, make_agent, make_channel, make_memory, make_user, make_workspace  # noqa: E402
-from tests.project.supervisor.first_start import keep_start, kept_start  # noqa: E402
 
 # Longer than a page, so that the text also uses overflow pages.
 CANARY = "Mrs Penhaligon keeps her spare key under the third flowerpot."
@@ -41,8 +40,6 @@ def list_files_with_text() -> list[str]:
 
 def main() -> None:
     call_command("migrate", verbosity=0)
-    if not kept_start().exists():
-        keep_start(Path(settings.DATABASES["default"]["NAME"]))
     workspace: Workspace = make_workspace("Canary Bay", owner=make_user("Canary"))
     agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     memory: Memory = make_memory(workspace, TEXT)
