@@ -157,6 +157,12 @@ SCREENS: tuple[Screen, ...] = (
     ),
     *(
         Screen(f"print-{name}", url, media="print")
-        for name, url in (("version", VERSION), ("diff", DIFF), ("replay", FETCH), ("audit", "audit/"))
+        for name, url in (
+            ("version", VERSION),
+            ("diff", DIFF),
+            ("replay", FETCH),
+            ("audit", "audit/"),
+            ("ledger", "ledger/"),
+        )
     ),
 )

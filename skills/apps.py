@@ -1,4 +1,4 @@
-"""App configuration. Registers the function that counts pending files for the inbox link in the sidebar."""
+"""App configuration. Registers the function that counts pending files for the sidebar and notifications."""
 
 from django.apps import AppConfig
 
@@ -8,7 +8,9 @@ class SkillsConfig(AppConfig):
     verbose_name = "Skills"
 
     def ready(self) -> None:
+        from personas.notifications.rules import OPEN_COUNTERS
         from personas.ui.navigation import NAV_COUNTERS
-        from skills.inbox.selectors import count_pending_files
+        from skills.inbox.selectors import count_pending_files, query_pending_count
 
         NAV_COUNTERS["inbox:list"] = count_pending_files
+        OPEN_COUNTERS["file_waiting"] = lambda workspace_id: sum(query_pending_count(workspace_id))

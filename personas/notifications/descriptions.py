@@ -1,7 +1,7 @@
 """Text and link of notifications, for the page and for emails."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.models import ApiKey, Event, Notification, WebhookEndpoint, Workspace
 from personas.notifications.rules import DETAIL_SOURCES
+from personas.notifications.selectors import count_open
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ KIND_ICONS = {
 def describe_notifications(workspace: Workspace, rows: Sequence[Notification]) -> list[NotificationText]:
     """Return texts and links of notifications. The events and their actors must be loaded."""
     details = load_details(workspace.pk, [row.event for row in rows])
+    open_counts = count_open(workspace.pk, {row.kind for row in rows if row.is_unread})
     return [
         NotificationText(
             pk=row.pk,
-            title=build_title(row),
+            title=build_title(row, open_counts.get(row.kind, 0) if row.is_unread else 0),
             detail=details.get(row.event_id, "") if row.count == 1 else "",
             url=build_target_url(row, workspace),
             icon=KIND_ICONS.get(row.kind, "info"),
@@ -104,17 +106,36 @@ PERSON_TITLES = {
 }
 
 
-def build_title(row: Notification) -> str:
+# Titles with the number of what is open now, and with the number of events.
+OPEN_TITLES: dict[str, Callable[[int], str]] = {
+    "memory.proposed": lambda count: ngettext(
+        "%(count)s memory needs approval", "%(count)s memories need approval", count
+    ),
+    "context_file.waiting": lambda count: ngettext(
+        "%(count)s context file needs review", "%(count)s context files need review", count
+    ),
+}
+
+COUNTED_TITLES: dict[str, Callable[[int], str]] = {
+    "memory.proposed": lambda count: ngettext(
+        "%(count)s memory was proposed", "%(count)s memories were proposed", count
+    ),
+    "context_file.waiting": lambda count: ngettext(
+        "%(count)s context file changed", "%(count)s context files changed", count
+    ),
+}
+
+
+def build_title(row: Notification, open_count: int = 0) -> str:
+    """Return the title. If something of the kind is open, the number is that of the page it links to."""
     event = row.event
+    if open_count and event.type in OPEN_TITLES:
+        return OPEN_TITLES[event.type](open_count) % {"count": open_count}
     if event.type in PERSON_TITLES:
         person = str(event.actor) if event.actor else "Dramatis"
         return str(PERSON_TITLES[event.type]) % {**event.data, "person": person}
-    if event.type == "memory.proposed":
-        text = ngettext("%(count)s memory was proposed", "%(count)s memories were proposed", row.count)
-        return text % {"count": row.count}
-    if event.type == "context_file.waiting":
-        text = ngettext("%(count)s context file changed", "%(count)s context files changed", row.count)
-        return text % {"count": row.count}
+    if event.type in COUNTED_TITLES:
+        return COUNTED_TITLES[event.type](row.count) % {"count": row.count}
     if event.type == "build.failed":
         if row.count > 1:
             text = ngettext("%(count)s build failed", "%(count)s builds failed", row.count)

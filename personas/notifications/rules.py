@@ -51,6 +51,15 @@ REVIEW_END_TYPES = frozenset(
     {"release.approved", "release.rejected", "release.withdrawn", "release.voided", "release.released"}
 )
 
+# After one of these, an unread notification counts as read if nothing of its kind is open any more.
+SETTLING_TYPES = {
+    "memory.approved": NotificationKind.MEMORY_PROPOSED,
+    "memory.rejected": NotificationKind.MEMORY_PROPOSED,
+    "context_file.changed": NotificationKind.FILE_WAITING,
+}
+# Functions that count what is open in a workspace now, by kind. Events count what has happened.
+OPEN_COUNTERS: dict[str, Callable[[int], int]] = {}
+
 # Functions that return the ids of the users whom an event concerns, by type of event.
 RECIPIENT_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
 # Functions that return the ids of users who are not notified, because another event notifies them.

@@ -1,5 +1,6 @@
 """Queries for notifications and preferences."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -9,12 +10,14 @@ from personas.models import (
     Event,
     EventCounter,
     Membership,
+    Memory,
+    MemoryState,
     Notification,
     NotificationKind,
     NotificationPreference,
     NotificationQueue,
 )
-from personas.notifications.rules import get_default_delivery, list_kinds_of_role
+from personas.notifications.rules import OPEN_COUNTERS, get_default_delivery, list_kinds_of_role
 
 NOTIFICATION_PAGE_SIZE = 50
 
@@ -40,6 +43,17 @@ def list_preferences(member: Membership) -> list[tuple[NotificationKind, str]]:
     return [
         (kind, stored.get(kind) or get_default_delivery(kind)) for kind in list_kinds_of_role(member.role)
     ]
+
+
+def count_proposed_memories(workspace_id: int) -> int:
+    rows = Memory.objects.in_workspace(workspace_id)
+    return rows.filter(state=MemoryState.PROPOSED, archived_at=None).count()
+
+
+def count_open(workspace_id: int, kinds: Iterable[str]) -> dict[str, int]:
+    """Count what is open in a workspace now, of those kinds that can be counted."""
+    counters = OPEN_COUNTERS | {NotificationKind.MEMORY_PROPOSED: count_proposed_memories}
+    return {kind: counters[kind](workspace_id) for kind in set(kinds) if kind in counters}
 
 
 # --- all workspaces --------------------------------------------------------------------------------------

@@ -28,10 +28,12 @@ from personas.notifications.rules import (
     NOTIFICATION_RULES,
     RECIPIENT_SOURCES,
     REVIEW_END_TYPES,
+    SETTLING_TYPES,
     NotificationRule,
     get_default_delivery,
 )
 from personas.notifications.selectors import (
+    count_open,
     find_old_unread,
     find_workspaces_to_notify,
     list_old_notifications,
@@ -76,6 +78,7 @@ def create_notifications(workspace_id: int) -> int:
             workspace_id,
             [event for event in events if event.type in NOTIFICATION_RULES and event.at > oldest],
         )
+        end_settled_groups(workspace_id, events)
         queue.position = events[-1].sequence or queue.position
         queue.save(update_fields=["position"])
     return len(events)
@@ -105,6 +108,19 @@ def notify_members(workspace_id: int, events: Sequence[Event]) -> None:
             batch.add(event, rule, member)
     batch.store()
     end_review_requests(workspace_id, events)
+
+
+def end_settled_groups(workspace_id: int, events: Sequence[Event]) -> None:
+    """Mark notifications as read if events settled the last open memory or file of their kind."""
+    kinds = {SETTLING_TYPES[event.type] for event in events if event.type in SETTLING_TYPES}
+    settled = [kind for kind, count in count_open(workspace_id, kinds).items() if not count]
+    if not settled:
+        return
+    lock_members(workspace_id)
+    rows = Notification.objects.in_workspace(workspace_id).filter(read_at=None, kind__in=settled)
+    member_ids = set(rows.values_list("member_id", flat=True))
+    rows.update(read_at=timezone.now())
+    count_unread(workspace_id, member_ids)
 
 
 def end_review_requests(workspace_id: int, events: Sequence[Event]) -> None:

@@ -20,10 +20,9 @@ from prompts.models import Comment, PromptVersion
 def comment_on_memory(memory: Memory, *, text: str, by: Actor) -> Comment:
     check_not_erased(memory)
     comment = save_new_comment(Comment(workspace_id=memory.workspace_id, memory=memory), text, by=by)
-    # Without the text of the memory, which can be erased.
-    write_audit_event(
-        memory.workspace_id, "commented", "memory", memory.pk, "", by=by, after={"comment_id": comment.pk}
-    )
+    # An erasure of the memory also replaces the label of this event.
+    after = {"comment_id": comment.pk}
+    write_audit_event(memory.workspace_id, "commented", "memory", memory.pk, str(memory), by=by, after=after)
     data = {"memory_id": memory.pk, "comment_id": comment.pk}
     record_event(memory.workspace_id, "memory.commented", data, by=by)
     return comment
@@ -69,7 +68,7 @@ def delete_comment(comment: Comment, *, by: Actor) -> None:
     if by.user is None or by.user.pk != comment.author_id:
         raise NotAllowed(_("You can delete only your own comments."))
     workspace, before = comment.workspace_id, {"comment_id": comment.pk}
-    kind, key, label = "memory", comment.memory_id or 0, ""
+    kind, key, label = "memory", comment.memory_id or 0, str(comment.memory or "")
     if version := comment.version:
         kind, key, label = "version", version.pk, str(version)
     comment.delete()

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ from prompts.versions.segments import ERASED_TEXT, list_content_digests
 from prompts.versions.selectors import get_contents
 from prompts.versions.tool_definitions import (
     DefinitionJson,
+    count_definition_tokens,
     format_definition,
     list_definitions_json,
     parse_definitions,
@@ -61,11 +62,13 @@ class AffectedPrompt:
 
 @dataclass(frozen=True)
 class SectionChange:
-    """The text of a section before and after."""
+    """The text of a section before and after, with the tokens that a plain fetch sends for it."""
 
     section: str
     before: str
     after: str
+    tokens_before: int = 0
+    tokens_after: int = 0
 
     @property
     def lines(self) -> list[DiffLine]:
@@ -271,8 +274,31 @@ def add_prompt_impact(
             for change in changes
         ]
     )
-    groups.setdefault(key, ImpactGroup(changes)).affected.append(
-        build_affected_prompt(collected, latest, after, prompt)
+    counts = count_section_tokens(latest, after, get_plain_texts(prompt.segments))
+    if key not in groups:
+        groups[key] = ImpactGroup(measure_changes(changes, latest, counts, prompt))
+    groups[key].affected.append(build_affected_prompt(collected, latest, after, counts, prompt))
+
+
+def measure_changes(
+    changes: Iterable[SectionChange],
+    latest: LatestText,
+    counts: Mapping[str, int],
+    prompt: AssembledPrompt,
+) -> tuple[SectionChange, ...]:
+    """Add the tokens of each section as versions count them, so that they add up to those of the prompt."""
+    before = {section: size[1] for section, size in latest.version.sizes.items()}
+    before[TOOL_DEFINITIONS] = count_definition_tokens(latest.tools, count_tokens_cached)
+    after = {**counts, TOOL_DEFINITIONS: count_tool_tokens(prompt.tools)}
+    return tuple(
+        [
+            replace(
+                change,
+                tokens_before=before.get(change.section, 0),
+                tokens_after=after.get(change.section, 0),
+            )
+            for change in changes
+        ]
     )
 
 
@@ -292,10 +318,13 @@ def list_tool_changes(
 
 
 def build_affected_prompt(
-    collected: CollectedInputs, latest: LatestText, after: SectionTexts, prompt: AssembledPrompt
+    collected: CollectedInputs,
+    latest: LatestText,
+    after: SectionTexts,
+    counts: Mapping[str, int],
+    prompt: AssembledPrompt,
 ) -> AffectedPrompt:
-    counts = count_section_tokens(latest, after, get_plain_texts(prompt.segments))
-    total = sum(tokens for _section_text, tokens in counts) + count_tool_tokens(prompt.tools)
+    total = sum(counts.values()) + count_tool_tokens(prompt.tools)
     kept = count_common_prefix(latest.text, prompt.text)
     budget = collected.token_budget
     over = format_over_budget(total, budget) if budget is not None and total > budget else ""
@@ -306,25 +335,23 @@ def build_affected_prompt(
         latest.version.tokens,
         total,
         kept,
-        count_tokens_from(counts, kept),
+        count_tokens_from([(text, counts[section]) for section, text in after.items()], kept),
         over,
         sha256_digest(prompt.text.encode()),
     )
 
 
-def count_section_tokens(
-    latest: LatestText, after: SectionTexts, sent: SectionTexts
-) -> list[tuple[str, int]]:
-    """Return the text of each section as built, with the tokens that a plain fetch sends for it.
+def count_section_tokens(latest: LatestText, after: SectionTexts, sent: SectionTexts) -> dict[str, int]:
+    """Return the tokens that a plain fetch sends for each section.
 
     The stored count of an unchanged section without slots is reused: counting is slow.
     """
     sizes = latest.version.sizes
-    counts = []
+    counts = {}
     for section, text in after.items():
         sent_text = sent.get(section, "")
         is_counted = section in sizes and latest.sections.get(section) == text == sent_text
-        counts.append((text, sizes[section][1] if is_counted else count_tokens_cached(sent_text)))
+        counts[section] = sizes[section][1] if is_counted else count_tokens_cached(sent_text)
     return counts
 
 

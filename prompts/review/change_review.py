@@ -12,7 +12,6 @@ from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
 from personas.ui.display_names import get_display_name
 from personas.ui.navigation import build_url_format
-from prompts.builds.tokens import count_tokens_cached
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
 from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
@@ -72,17 +71,29 @@ class ChangeReview:
         """Summarise the numbers in one sentence."""
         if not self.prompts:
             return _("No prompts affected")
+        agents = format_count(
+            ngettext("for %(count)s agent", "for %(count)s agents", self.agents), self.agents
+        )
+        tokens = _("%(count)s tokens") % {"count": format_delta(self.token_delta)}
+        if self.is_first:
+            added = ngettext("Adds %(count)s prompt", "Adds %(count)s prompts", self.prompts)
+            return f"{format_count(added, self.prompts)} {agents}, {tokens}."
         prompts = ngettext("Changes %(count)s prompt", "Changes %(count)s prompts", self.prompts)
-        agents = ngettext("for %(count)s agent", "for %(count)s agents", self.agents)
+        changes = ngettext("%(count)s unique change", "%(count)s unique changes", self.diffs)
         parts = [
-            f"{format_count(prompts, self.prompts)} {format_count(agents, self.agents)}",
-            format_count(
-                ngettext("%(count)s unique change", "%(count)s unique changes", self.diffs), self.diffs
-            ),
-            _("%(count)s tokens") % {"count": format_delta(self.token_delta)},
+            f"{format_count(prompts, self.prompts)} {agents}",
+            format_count(changes, self.diffs),
+            tokens,
             self.prefix_summary,
         ]
         return ", ".join(parts) + "."
+
+    @property
+    def is_first(self) -> bool:
+        """Whether none of the prompts was released before, so that there is nothing to compare with."""
+        return (
+            bool(self.differences) and not self.is_partial and all(one.is_first for one in self.differences)
+        )
 
     @property
     def prefix_summary(self) -> str:
@@ -138,9 +149,8 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
     return SectionDiff(
         change.section,
         state,
-        # With the line breaks before the section, as the sizes of a version are counted.
-        count_tokens_cached(change.before),
-        count_tokens_cached(change.after),
+        change.tokens_before,
+        change.tokens_after,
         lines,
         withheld=withheld,
     )

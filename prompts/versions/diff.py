@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, DiffSpan, diff_lines
 from prompts.assembly.segments import SESSION, TURN, Origin, Segment
-from prompts.assembly.sizes import measure_sections
+from prompts.assembly.sizes import get_texts_by_section, measure_sections
 from prompts.versions.tool_definitions import DefinitionJson, encode_definition, format_definition
 
 TokenCounter = Callable[[str], int]
@@ -116,6 +116,7 @@ def compare_segments(
     # The same numbers as on the page of a version: with the line breaks before a section.
     old, new = sizes or (measure_sections(before, count), measure_sections(after, count))
     sections = diff_sections(join_section_texts(before), join_section_texts(after), lambda _: 0, budget)
+    definitions = diff_definitions(*tools, count, budget)
     return VersionDiff(
         [
             replace(
@@ -126,8 +127,8 @@ def compare_segments(
             for section in sections
         ],
         find_moved_segments(before, after),
-        measure_cache_prefix(before, after, count),
-        diff_definitions(*tools, count, budget),
+        measure_cache_prefix(before, after, count, new, definitions),
+        definitions,
     )
 
 
@@ -284,15 +285,43 @@ def find_longest_increasing_run(numbers: Sequence[int]) -> set[int]:
 
 
 def measure_cache_prefix(
-    before: Sequence[Segment], after: Sequence[Segment], count: TokenCounter
+    before: Sequence[Segment],
+    after: Sequence[Segment],
+    count: TokenCounter,
+    sizes: Mapping[str, Sequence[int]],
+    tools: Sequence[SectionDiff] = (),
 ) -> CachePrefix:
+    """Measure the common prefix. Kept and rewritten tokens add up to the tokens of the newer version.
+
+    `sizes` are those of the newer version: a section counts with the tokens that a plain fetch sends.
+    Definitions of tools are kept if none of them changed.
+    """
     old, new = (join_segment_texts(segments) for segments in (before, after))
     kept = count_common_prefix(old, new)
+    rewritten = count_rewritten_tokens(after, kept, count, sizes) if old != new else 0
+    if list_changed_sections(tools):
+        rewritten += sum(tool.tokens_after for tool in tools)
+    total = sum(tokens for _characters, tokens in sizes.values()) + sum(tool.tokens_after for tool in tools)
     if old == new:
-        return CachePrefix(kept, count(new), 0)
+        return CachePrefix(kept, total - rewritten, rewritten)
     reach = min(find_per_call_offset(before), find_per_call_offset(after))
     section = find_section_at(after, kept) or find_section_at(before, kept)
-    return CachePrefix(kept, count(new[:kept]), count(new[kept:]), section, kept >= reach)
+    return CachePrefix(kept, total - rewritten, rewritten, section, kept >= reach)
+
+
+def count_rewritten_tokens(
+    segments: Sequence[Segment], kept: int, count: TokenCounter, sizes: Mapping[str, Sequence[int]]
+) -> int:
+    """Count the tokens after `kept` characters; only the rest of one section must be counted again."""
+    at, tokens = 0, 0
+    for section, text in get_texts_by_section(segments).items():
+        end, size = at + len(text), sizes.get(section, (0, 0))[1]
+        if at >= kept:
+            tokens += size
+        elif end > kept:
+            tokens += min(count(text[kept - at :]), size)
+        at = end
+    return tokens
 
 
 def join_segment_texts(segments: Iterable[Segment]) -> str:

@@ -1,7 +1,7 @@
 """Every screen of the product: Lighthouse gives its accessibility 100 of 100, axe finds nothing.
 
 All screens take a quarter of an hour, so a run audits every twelfth, chosen by the seed of pytest-randomly.
-`EVERY_SCREEN=1` audits all.
+`EVERY_SCREEN=1` audits all, `EVERY_SCREEN=toast,fleet` the screens with these names.
 """
 
 import os
@@ -30,7 +30,18 @@ EMAILS = {"owner": "alice@example.com", "viewer": "jory@example.com"}
 SIZES = ((1440, 900), (390, 844))
 # Without the print pictures, which show the same pages.
 AUDITED = [screen for screen in SCREENS if screen.media == "screen"]
-SHARE = 1 if os.environ.get("EVERY_SCREEN") else 12
+SHARE = 12
+
+
+def choose_screens(choice: str) -> list[Screen]:
+    """Return all screens, those with the given names, or without a choice the share of this run."""
+    if not choice:
+        return AUDITED[turn_of_this_run() % SHARE :: SHARE]
+    names = [] if choice == "1" else choice.split(",")
+    chosen = [screen for screen in AUDITED if not names or screen.name in names]
+    unknown = set(names) - {screen.name for screen in chosen}
+    assert not unknown, f"no screen is named {', '.join(sorted(unknown))}"
+    return chosen
 
 
 @dataclass
@@ -44,7 +55,7 @@ class Auditor:
 
     def open_sessions(self) -> Iterator[tuple[Session, list[Screen]]]:
         """Yield a session for each role, with the screens of the role that are audited in this run."""
-        audited = AUDITED[turn_of_this_run() % SHARE :: SHARE]
+        audited = choose_screens(os.environ.get("EVERY_SCREEN", ""))
         for role in dict.fromkeys(screen.role for screen in audited):
             context = self.browser.new_context(base_url=self.address, reduced_motion="reduce")
             context.set_default_timeout(20_000)

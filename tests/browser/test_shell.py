@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Soul
+from prompts.models import AgentPrompt
 from tests.browser.held_requests import HeldRequests
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
@@ -281,17 +282,47 @@ def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_retried(bobs, workspa
     ]
 
 
+# Returns the lightness, from 0 to 1, of a text and of the backgrounds around it.
+COLOURS_SCRIPT = """(selector) => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const measure = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data;
+    return alpha ? (red + green + blue) / 765 : null;
+  };
+  const start = document.querySelector(selector);
+  const grounds = [];
+  for (let one = start; one; one = one.parentElement) {
+    grounds.push(measure(getComputedStyle(one).backgroundColor));
+  }
+  return { text: measure(getComputedStyle(start).color), grounds: grounds.filter((one) => one !== null) };
+}"""
+
+
 def test_print_shows_only_the_record(bobs, workspace):
     make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     page = bobs.page
-    for path in ("audit/", "agents/pilot/versions/"):
+    prompt = AgentPrompt.objects.in_workspace(workspace).get()
+    version = f"prompts/{prompt.pk}/versions/1/"
+    for path in ("audit/", "agents/pilot/versions/", version, "ledger/"):
         bobs.go(path)
-        page.emulate_media(media="print")
+        # In the dark mode of the system too, it is dark text on white paper.
+        page.emulate_media(media="print", color_scheme="dark")
+        colours = page.evaluate(COLOURS_SCRIPT, "main h1, main h2")
+        assert colours["text"] < 0.3, path
+        assert all(lightness > 0.9 for lightness in colours["grounds"]), path
         for selector in (".dr-sidebar", ".dr-topbar", ".dr-filters"):
+            if not page.locator(selector).count():
+                continue
             expect(page.locator(selector).first).to_be_hidden()
-        after = page.locator("main time").first.evaluate("one => getComputedStyle(one, '::after').content")
-        assert "UTC" in after or "GMT" in after
-        page.emulate_media(media="screen")
+        if page.locator("main time").count():
+            after = page.locator("main time").first.evaluate(
+                "one => getComputedStyle(one, '::after').content"
+            )
+            assert "UTC" in after or "GMT" in after
+        page.emulate_media(media="screen", color_scheme="light")
 
 
 @pytest.mark.hard

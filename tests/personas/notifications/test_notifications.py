@@ -9,7 +9,7 @@ from django.utils import timezone
 from personas.actors import Actor
 from personas.events.services import record_event
 from personas.members.services import remove_member
-from personas.memories.services import create_memory
+from personas.memories.services import approve_memory, create_memory, reject_memory
 from personas.models import (
     Event,
     Membership,
@@ -18,6 +18,7 @@ from personas.models import (
     NotificationQueue,
     Workspace,
 )
+from personas.notifications.descriptions import describe_notifications
 from personas.notifications.emails import EMAIL_DELAY, send_notification_emails
 from personas.notifications.rules import NOTIFICATION_RULES
 from personas.notifications.selectors import find_workspaces_to_notify
@@ -33,7 +34,16 @@ from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt
 from prompts.releases.services import approve_release, reject_release, request_release, run_release
-from tests.factories import join, make_agent, make_channel, make_memory, make_soul, make_user
+from tests.factories import (
+    join,
+    make_agent,
+    make_channel,
+    make_memory,
+    make_soul,
+    make_source,
+    make_user,
+    refreshed,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -212,6 +222,46 @@ def test_memories_are_counted_in_one_unread_notification(workspace, people, agen
     create_all_notifications()
     counts = Notification.objects.in_workspace(workspace).filter(member=people["Reviewer"]).order_by("pk")
     assert [row.count for row in counts] == [4, 1]
+
+
+def list_titles(workspace: Workspace, member: Membership, **filters: object) -> list[str]:
+    rows = Notification.objects.in_workspace(workspace).filter(member=member, **filters)
+    return [
+        text.title for text in describe_notifications(workspace, list(rows.select_related("event__actor")))
+    ]
+
+
+def test_a_notification_counts_what_is_open_and_ends_with_the_last(workspace, people, agent, by_alice):
+    memories = [
+        create_memory(workspace, {"text": f"Fact {number}", "agent": agent}, by=Actor.bot("pilot"))
+        for number in range(3)
+    ]
+    create_all_notifications()
+    reviewer = people["Reviewer"]
+    assert list_titles(workspace, reviewer) == ["3 memories need approval"]
+    approve_memory(memories[0], by=by_alice)
+    reject_memory(memories[1], by=by_alice)
+    create_all_notifications()
+    assert list_titles(workspace, reviewer) == ["1 memory needs approval"]
+    assert get_unread(workspace, "Reviewer") == 1
+    approve_memory(memories[2], by=by_alice)
+    create_all_notifications()
+    assert get_unread(workspace, "Reviewer") == 0
+    assert list_titles(workspace, reviewer, read_at=None) == []
+    assert list_titles(workspace, reviewer) == ["3 memories were proposed"]
+
+
+def test_files_that_were_settled_do_not_count(workspace, people, tmp_path, settings):
+    """The event counts a change of the file; the title counts what is in the inbox."""
+    record_event(workspace.pk, "context_file.waiting", DATA["context_file.waiting"])
+    record_event(workspace.pk, "context_file.waiting", DATA["context_file.waiting"])
+    create_all_notifications()
+    assert list_titles(workspace, people["Bob"]) == ["2 context files changed"]
+    settings.DRAMATIS_SOURCE_ROOTS = [str(tmp_path)]
+    (tmp_path / "AGENTS.md").write_text("# Rules\n\nBe kind.\n", encoding="utf-8")
+    refreshed(make_source(workspace, tmp_path, adoption="by_hand"))
+    create_all_notifications()
+    assert list_titles(workspace, people["Bob"]) == ["1 context file needs review"]
 
 
 def test_a_second_run_creates_nothing_more(workspace, people):

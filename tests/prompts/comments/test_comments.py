@@ -4,6 +4,7 @@ import pytest
 from django.urls import reverse
 
 from personas.actors import Actor
+from personas.erasure.services import ERASED_TEXT
 from personas.errors import InvalidInput
 from personas.models import AuditEvent, Notification
 from personas.notifications.descriptions import describe_notifications
@@ -95,8 +96,12 @@ def test_the_list_is_sent_again_only_after_a_new_comment(as_bob, memory, ada):
 def test_an_erasure_deletes_the_comments_on_the_memory(workspace, memory, version, ada, alice):
     comment_on_memory(memory, text="The reef moved, really?", by=ada)
     comment_on_line(version, 1, text="Why?", by=ada)
+    [event] = AuditEvent.objects.in_workspace(workspace).filter(verb="commented", kind="memory")
+    assert event.object_label == str(memory)
     erase_record(memory, reason="Asked for.", by=Actor.person(alice))
     assert [comment.text for comment in Comment.objects.in_workspace(workspace)] == ["Why?"]
+    event.refresh_from_db()
+    assert event.object_label == ERASED_TEXT
 
 
 # --- lines of versions -----------------------------------------------------------------------------------
@@ -201,6 +206,7 @@ def test_an_author_deletes_a_comment_and_the_open_list_loses_it(as_bob, workspac
     assert "No comments yet." in part.content.decode()
     event = AuditEvent.objects.in_workspace(workspace).get(verb="comment deleted")
     assert (event.kind, event.object_id, event.before) == ("memory", memory.pk, {"comment_id": comment.pk})
+    assert event.object_label == str(memory)
 
 
 def test_the_deletion_of_a_comment_on_a_line_returns_to_the_version(as_bob, workspace, version, bob):

@@ -283,6 +283,9 @@ def test_first_releases_are_listed_without_a_diff(as_alice, requested):
     assert (group.is_first, group.diff, len(group.items)) == (True, None, 2)
     text = page(as_alice, "releases/1/")
     assert "New in production" in text
+    # Nothing was there before, so the sentence speaks of no changes.
+    assert re.search(r"Adds 2 prompts for 1 agent, \+\d+ tokens\.", text)
+    assert "no longer cached" not in text
     # The reviewer reads the text here, without opening each prompt.
     assert text.count("full text") == 2
     assert "Be brave." in text

@@ -238,7 +238,7 @@ def test_the_impact_of_a_new_agent_names_its_prompts_and_creates_nothing(editor,
     data = {name: form[name].value() or "" for name in form.fields if "tools" not in name}
     data |= {"name": "Cook", "slug": "cook", "channels": channels, "soul": soul.pk}
     page = editor.post(f"/w/{workspace.slug}/impact/agents/", data).content.decode()
-    assert "Changes 2 prompts for 1 agent" in page
+    assert "Adds 2 prompts for 1 agent" in page
     assert "Create and deploy (2 prompts)" in page
     assert "Be calm." in page
     assert not Agent.unscoped.filter(slug="cook").exists()

@@ -15,7 +15,7 @@ from prompts.models import AgentPrompt
 from prompts.proof.canonical import format_timestamp
 from prompts.releases.services import request_release
 from tests.api_client import admin, full_budgets, key_for  # noqa: F401  # fixtures
-from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,6 +68,28 @@ def test_a_review_counts_a_section_as_the_version_does(as_alice, workspace, prom
     diff = as_alice.get(f"/w/{workspace.slug}/prompts/{prompt.pk}/diff/{number - 1}/{number}/")
     [section] = [one for one in diff.context["diff"].sections if one.name == "soul"]
     assert section.tokens_after == tokens
+
+
+def test_the_numbers_of_a_diff_add_up(as_alice, workspace, prompt):
+    """Sections add up to the difference of the versions, cached and uncached tokens to the newer version."""
+    tool = make_tool(workspace, "charts", description="Looks up a chart.")
+    edit_record(prompt.agent, {"tools": [tool]}, expected=1, by=BY)
+    old, new = prompt.versions.order_by("number")[0], prompt.versions.order_by("-number")[0]
+    page = as_alice.get(f"/w/{workspace.slug}/prompts/{prompt.pk}/diff/{old.number}/{new.number}/")
+    diff = page.context["diff"]
+    assert diff.token_delta == new.tokens - old.tokens
+    assert diff.prefix.kept_tokens + diff.prefix.rewritten_tokens == new.tokens
+    assert sum(section.token_delta for section in diff.all_changed) == diff.token_delta
+
+
+def test_the_sections_of_a_review_add_up_to_the_tokens_of_the_prompt(as_alice, workspace, prompt):
+    values = {"label": prompt.agent.soul.label, "text": f"{SOUL}\nBe brief.\n", "revision": 2}
+    as_alice.post(f"/w/{workspace.slug}/studio/pilot/review/?part=souls:{prompt.agent.soul.slug}", values)
+    page = as_alice.get(f"/w/{workspace.slug}/studio/pilot/review/?part=souls:{prompt.agent.soul.slug}")
+    [difference] = page.context["review"].differences
+    assert sum(section.token_delta for section in difference.sections) == page.context["review"].token_delta
+    [soul] = difference.sections
+    assert soul.tokens_before == prompt.latest.sizes["soul"][1]
 
 
 def test_the_fleet_counts_versions_and_not_prompts(as_alice, workspace, prompt):
