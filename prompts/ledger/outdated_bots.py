@@ -10,6 +10,7 @@ from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core.db.compiled_query import CompiledQuery
+from core.db.fields import JOINED_BY
 from personas.events.services import build_event, record_events
 from personas.models import ApiKey, Event, Workspace
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
@@ -171,13 +172,30 @@ def find_outdated_rows(
     if not rows:
         return []
     ids, prompts = {row[0] for row in rows}, {row[2] for row in rows}
-    entries = LedgerEntry.objects.in_workspace(workspace).using(using).filter(at__gte=since, pk__gte=min(ids))
-    if max(len(ids), len(prompts)) > MAX_IDS_PER_QUERY:
-        newest = {row[0] for row in group_fetches(entries.order_by())}
-    else:
-        grouped = group_fetches(entries.filter(prompt__in=prompts).order_by()).filter(newest__in=ids)
-        newest = {row[0] for row in grouped}
+    joined_prompts, joined_ids = (JOINED_BY.join(map(str, sorted(values))) for values in (prompts, ids))
+    repeated_args = workspace_id, since, min(ids), joined_prompts, joined_ids
+    repeated = (
+        query_newest_fetches(*repeated_args)
+        if is_primary
+        else build_newest_query(*repeated_args).using(using)
+    )
+    newest = {row[0] for row in repeated}
     return [row for row in rows if row[0] in newest]
+
+
+def build_newest_query(
+    workspace: int, since: datetime, first_id: int, prompts: str, ids: str
+) -> "QuerySet[Any, FetchRow]":
+    """Query which of these fetches are the last ones of their key, prompt and label.
+
+    `prompts` and `ids` are joined with commas.
+    """
+    entries = LedgerEntry.objects.in_workspace(workspace).filter(at__gte=since, pk__gte=first_id)
+    grouped = group_fetches(entries.filter(prompt__in_joined=prompts).order_by())
+    return grouped.filter(newest__in_joined=ids)
+
+
+query_newest_fetches = CompiledQuery(build_newest_query)
 
 
 def list_active_fetches(workspace: int, since: datetime, now: datetime) -> QuerySet[LedgerEntry]:

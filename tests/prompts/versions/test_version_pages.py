@@ -276,7 +276,7 @@ def test_unknown_numbers_and_prompts_are_not_found(as_bob, as_mallory, prompt):
 def test_a_diff_shows_sections_words_and_the_cache_prefix(as_bob, prompt):
     html = page(as_bob, f"prompts/{prompt.pk}/diff/1/2/")
     assert '<ins class="dr-diff-word">' in html
-    assert "The cached prefix ends in “Soul”" in html
+    assert "first differ in “Soul”" in html
     assert "+2" in html
     assert 'rel="prev"' not in html
     # The URL decides the order of the sides and whether the full text is shown.
