@@ -19,11 +19,13 @@ from tests.clients.typescript_package import (
     run_or_fail,
 )
 from tests.factories import make_skill, make_task
+from tests.installs import install_once
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
 pytestmark = pytest.mark.hard
 # The newest when this was written; npm's "latest" would change under us.
 NEWEST_TYPESCRIPT = "7.0.2"
+NODE_TYPES = "@types/node@20.19.43"
 DECK = {"agent": "pilot", "channel": "deck"}
 # A user's file: it must compile, and each expected error must be one.
 USER = """
@@ -105,16 +107,24 @@ def test_it_has_no_dependencies(bot_folder):
     assert installed == {"@dramatis"}
 
 
+def install_typescript(version: str) -> Path:
+    """Install this version of the compiler once for all runs, and return the path of `tsc`."""
+
+    def install(folder: Path) -> None:
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder)]
+        run_or_fail([*command, f"typescript@{version}", NODE_TYPES], folder)
+
+    return install_once(f"typescript-{version}", [], install) / "node_modules" / ".bin" / "tsc"
+
+
 @pytest.mark.parametrize("version", ["5.9.3", NEWEST_TYPESCRIPT])
-def test_users_and_sources_compile(version, package, bot_folder, tmp_path):
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", tmp_path, f"typescript@{version}"]
-    run_or_fail([*command, "@types/node@20.19.43"], tmp_path)
-    compiler = tmp_path / "node_modules" / ".bin" / "tsc"
+def test_users_and_sources_compile(version, package, bot_folder):
+    compiler = install_typescript(version)
     (bot_folder / "user.ts").write_text(USER)
     for module, resolution in (("nodenext", "nodenext"), ("esnext", "bundler"), ("preserve", "bundler")):
         options = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom"]
-        command = [compiler, *options, "--module", module, "--moduleResolution", resolution, "user.ts"]
-        result = run(command, bot_folder)
+        options += ["--module", module, "--moduleResolution", resolution]
+        result = run([compiler, *options, "user.ts"], bot_folder)
         # The types of the AI SDK are not installed here; everything else must be right.
         others = [line for line in result.stdout.splitlines() if "Cannot find module 'ai'" not in line]
         assert not others, result.stdout

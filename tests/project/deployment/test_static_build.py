@@ -2,10 +2,12 @@
 
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.installs import install_once
 from tests.project.deployment.production_settings import ROOT
 
 # What the build reads.
@@ -30,8 +32,16 @@ def checkout(tmp_path_factory):
         shutil.copytree(
             ROOT / name, copy / name, ignore=shutil.ignore_patterns("node_modules", "__pycache__")
         )
-    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=copy / "frontend", check=True, timeout=300)
+    files = [ROOT / "frontend" / name for name in ("package.json", "package-lock.json")]
+    packages = install_once("frontend", files, partial(install_packages, files))
+    (copy / "frontend" / "node_modules").symlink_to(packages / "node_modules")
     return copy
+
+
+def install_packages(files: list[Path], folder: Path) -> None:
+    for file in files:
+        shutil.copy(file, folder)
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, timeout=300)
 
 
 def build_static(checkout: Path) -> dict[str, bytes]:
