@@ -15,6 +15,8 @@ from personas.api.operations import ApiRequest, Operation
 from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
+    FRONT_MATTER_FORMAT,
+    JSON_OBJECT_FORMAT,
     Schema,
     array_schema,
     enum_schema,
@@ -75,6 +77,8 @@ AGENT_CONFIG_SCHEMA: Schema = {
                     "text": prose_schema(20_000, least=1, description="Alias of `content`."),
                 },
                 "required": ["title"],
+                "if": {"required": ["text"]},
+                "else": {"required": ["content"]},
                 "title": "AgentConfigurationResponsibility",
             },
             most=MAX_RESPONSIBILITIES,
@@ -210,6 +214,9 @@ class NamedResource(RecordResource[Any]):
         return PersonaFileOperations(self, self.file_name).urls()
 
 
+EXTRA_SCHEMA = prose_schema(8_000, format=FRONT_MATTER_FORMAT)
+
+
 class IdentityResource(NamedResource):
     """Identities: an agent's name, emoji, creature and vibe.
 
@@ -221,6 +228,7 @@ class IdentityResource(NamedResource):
     name, singular = "identities", "identity"
     file_name = "IDENTITY.md"
     has_compiled_lookup = True
+    schema_overrides = {"extra": EXTRA_SCHEMA}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Identity]:
         return list_identities(workspace)
@@ -250,6 +258,7 @@ class UserProfileResource(NamedResource):
     file_name = "USER.md"
     has_compiled_lookup = True
     search_fields = ("label", "slug", "name")
+    schema_overrides = {"extra": EXTRA_SCHEMA}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[UserProfile]:
         return list_user_profiles(workspace)
@@ -287,7 +296,12 @@ class ToolResource(RecordResource[Tool]):
     schema_overrides = {
         "snippet": prose_schema(
             2_000, description="Line breaks become spaces. At most 300 characters are stored."
-        )
+        ),
+        "parameters": prose_schema(20_000, format=JSON_OBJECT_FORMAT),
+    }
+    input_condition = replacement_condition = {
+        "if": {"required": ["name"]},
+        "else": {"properties": {"agent": {"type": "string"}}, "required": ["agent"]},
     }
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Tool]:

@@ -1,5 +1,6 @@
 """Create shared records (identities, souls, user profiles) with a unique slug."""
 
+import re
 from typing import TypeVar
 
 from django.db import transaction
@@ -39,7 +40,8 @@ def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, label
 
     The slugs of archived records count as used. A number is appended if necessary: `fox`, `fox-2`, `fox-3`.
     """
-    stem = slugify(label)[:56].strip("-") or model.kind.replace("_", "-")
+    # Django's slugs may contain underscores, and repeated hyphens around them.
+    stem = re.sub("[-_]+", "-", slugify(label))[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))
     taken |= RESERVED_SLUGS

@@ -76,6 +76,9 @@ class RecordSchema:
     link_lists: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
     # Schemas of fields that cannot be derived from the model.
     schema_overrides: ClassVar[Mapping[str, Schema]] = {}
+    # Which fields go together: the keywords `if`, `then` and `else` of the bodies of POST and PUT.
+    input_condition: ClassVar[Schema] = {}
+    replacement_condition: ClassVar[Schema] = {}
     # Additional fields of responses, which cannot be written.
     read_only_fields: ClassVar[Mapping[str, Schema]] = {}
     # Those of them that may change while the ETag does not. PUT accepts any value of them.
@@ -186,7 +189,7 @@ class RecordSchema:
         fields = self.writable_fields() | {"message": MESSAGE_SCHEMA}
         required = [name for name in self.required_fields() if is_new or name not in self.create_only_fields]
         if is_new:
-            return object_schema(fields, required, title=f"{self.schema_title}Input")
+            return object_schema(fields, required, title=f"{self.schema_title}Input", **self.input_condition)
         changeable = {
             name: remove_defaults(schema)
             for name, schema in fields.items()
@@ -195,7 +198,8 @@ class RecordSchema:
         patch = object_schema(changeable, (), title=f"{self.schema_title}Patch")
         if not is_complete:
             return patch
-        return {"allOf": [patch], "required": required, "title": f"{self.schema_title}Replacement"}
+        title = f"{self.schema_title}Replacement"
+        return {"allOf": [patch], "required": required, "title": title, **self.replacement_condition}
 
     @property
     def schema_title(self) -> str:

@@ -124,6 +124,16 @@ def check_not_encoded(request: HttpRequest | Request) -> None:
         raise ProblemError(ENCODED_BODY)
 
 
+def is_body_unmeasured(request: HttpRequest | Request) -> bool:
+    """Whether the request may have a body, but does not announce its length.
+
+    Without Content-Length and Transfer-Encoding, a request of HTTP/1 has no body (RFC 9112, section 6.3).
+    """
+    meta = request.META
+    is_http1 = str(meta.get("SERVER_PROTOCOL", "")).startswith("HTTP/1")
+    return not meta.get("CONTENT_LENGTH") and ("HTTP_TRANSFER_ENCODING" in meta or not is_http1)
+
+
 def parse_text_body(request: HttpRequest | Request, media_type: str, validator: Draft202012Validator) -> str:
     """Return the text of a body that is not JSON. It must be UTF-8 and match the schema."""
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
@@ -133,7 +143,7 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
         raise ProblemError(Problem(415, "unsupported_media_type", detail, [error]))
     check_not_encoded(request)
     # If the connection is lost, a body without length seems to be complete. JSON would not be; text would.
-    if not request.META.get("CONTENT_LENGTH"):
+    if is_body_unmeasured(request):
         detail = "Send the body with Content-Length."
         error = FieldError(detail, header="Content-Length")
         raise ProblemError(Problem(400, "bad_request", detail, [error]))

@@ -11,6 +11,7 @@ from django.db import models
 
 from core.db.fields import ProseField
 from core.db.line_lists import LineListField
+from core.timezones import validate_timezone
 
 Schema = dict[str, Any]
 
@@ -21,6 +22,8 @@ LINE_PATTERN = f"^[^{CONTROL_CHARACTERS}]*$"
 NONBLANK_LINE_PATTERN = rf"^[^{CONTROL_CHARACTERS}]*[^\s{CONTROL_CHARACTERS}][^{CONTROL_CHARACTERS}]*$"
 PROSE_CONTROL_CHARACTERS = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"
 PROSE_PATTERN = f"^[^{PROSE_CONTROL_CHARACTERS}]*$"
+# Also without the noncharacters that files must not contain.
+FILE_PATTERN = rf"^[^{PROSE_CONTROL_CHARACTERS}\ufffe\uffff]*$"
 # A required text begins with any whitespace, then has another character: this takes no backtracking.
 SPACES = r"\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 NONBLANK_PROSE_PATTERN = rf"^[{SPACES}]*[^\s{PROSE_CONTROL_CHARACTERS}][^{PROSE_CONTROL_CHARACTERS}]*$"
@@ -28,6 +31,18 @@ SLUG_PATTERN = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
 NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 MAX_INTEGER = 2**63 - 1
+# Formats of texts that no pattern describes. Services check them, with messages of their own.
+TIME_ZONE_FORMAT = "iana-time-zone"
+FRONT_MATTER_FORMAT = "front-matter"
+SKILL_FILE_FORMAT = "skill-file"
+RELATIVE_PATH_FORMAT = "relative-path"
+ABSOLUTE_PATH_FORMAT = "absolute-path"
+FOLDER_FORMAT = "folder-path"
+FILE_NAME_FORMAT = "file-name"
+SIGNATURE_FORMAT = "signature"
+JSON_OBJECT_FORMAT = "json-object"
+PATH_PATTERN_FORMAT = "path-pattern"
+WEBHOOK_URL_FORMAT = "webhook-url"
 
 
 def text_schema(most: int, *, pattern: str = PROSE_PATTERN, least: int = 0, **more: Any) -> Schema:
@@ -125,6 +140,10 @@ def model_field_schema(field: models.Field[Any, Any]) -> Schema:
     return nullable_schema(schema) if field.null else schema
 
 
+def get_line_format(field: models.Field[Any, Any]) -> Schema:
+    return {"format": TIME_ZONE_FORMAT} if validate_timezone in field.validators else {}
+
+
 def get_min_length(field: models.Field[Any, Any]) -> int:
     return 0 if field.blank else 1
 
@@ -136,7 +155,9 @@ SCHEMA_BUILDERS: dict[type[models.Field[Any, Any]], Callable[[Any], Schema]] = {
     ),
     ProseField: lambda field: prose_schema(field.max_length, least=get_min_length(field)),
     models.SlugField: lambda _: slug_schema(),
-    models.CharField: lambda field: line_schema(field.max_length, least=get_min_length(field)),
+    models.CharField: lambda field: line_schema(
+        field.max_length, least=get_min_length(field), **get_line_format(field)
+    ),
     models.BooleanField: lambda _: boolean_schema(),
     models.DateTimeField: lambda _: datetime_schema(),
     models.PositiveIntegerField: lambda _: integer_schema(most=2**31 - 1),

@@ -10,9 +10,18 @@ from jsonschema.validators import extend
 
 from core.text.timestamps import parse_timestamp
 from personas.api.problems import FieldError, json_pointer
-from personas.api.schema import Schema
+from personas.api.schema import (
+    FILE_PATTERN,
+    NONBLANK_PROSE_PATTERN,
+    PROSE_CONTROL_CHARACTERS,
+    PROSE_PATTERN,
+    Schema,
+)
 
 MAX_ERRORS = 20
+# Patterns of texts with several lines, whose errors name the line and the character.
+PROSE_PATTERNS = frozenset({PROSE_PATTERN, NONBLANK_PROSE_PATTERN, FILE_PATTERN})
+PROSE_CONTROL = re.compile(rf"[{PROSE_CONTROL_CHARACTERS}\ufffe\uffff]")
 JSON_TYPE_LABELS = {
     "string": "text",
     "integer": "a whole number",
@@ -71,7 +80,13 @@ def validate_min_length(_: Any, least: int, value: object, schema: Schema) -> It
         yield ValidationError("is too short")
 
 
+def skip_condition(*_: Any) -> Iterator[ValidationError]:
+    """Implement the keyword `if`: services check which fields go together, with messages of their own."""
+    return iter(())
+
+
 KEYWORD_VALIDATORS = {
+    "if": skip_condition,
     "minLength": validate_min_length,
     "pattern": validate_full_pattern,
     "items": bounded_list_validator("items"),
@@ -109,10 +124,17 @@ def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def describe_schema_error(error: ValidationError) -> str:
-    if error.validator == "pattern" and isinstance(error.instance, str) and not error.instance.strip():
-        return "Must not be empty."
+    if error.validator == "pattern" and isinstance(error.instance, str):
+        return describe_pattern_error(error.validator_value, error.instance)
     message = ERROR_MESSAGES.get(str(error.validator), "Contains characters that are not allowed.")
     return message if isinstance(message, str) else message(error.validator_value, error.instance)
+
+
+def describe_pattern_error(pattern: str, text: str) -> str:
+    if pattern in PROSE_PATTERNS and (match := PROSE_CONTROL.search(text)):
+        line = len(re.findall(r"\r\n|\r|\n", text[: match.start()])) + 1
+        return f"Line {line}: The character U+{ord(match.group()):04X} is not allowed."
+    return "Contains characters that are not allowed." if text.strip() else "Must not be empty."
 
 
 def describe_type_error(names: str | list[str], _: object) -> str:

@@ -32,7 +32,15 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import DEFAULT_VERBS, VERBS, find_wider_dimension, get_key_verbs
+from personas.api_keys.scopes import (
+    ACTIVATE,
+    DEFAULT_VERBS,
+    VERBS,
+    VERBS_BY_KIND,
+    WRITE,
+    find_wider_dimension,
+    get_key_verbs,
+)
 from personas.api_keys.services import (
     DEFAULT_LIFETIME,
     MAX_OVERLAP,
@@ -47,7 +55,12 @@ from personas.roles import Permission
 SLUG_LIST_SCHEMA = array_schema(slug_schema(), minItems=1, uniqueItems=True)
 SCOPES_SCHEMA: Schema = object_schema(
     {
-        "verbs": array_schema(enum_schema(VERBS, title="KeyVerb"), minItems=1, uniqueItems=True),
+        "verbs": array_schema(
+            enum_schema(VERBS, title="KeyVerb"),
+            minItems=1,
+            uniqueItems=True,
+            **{"if": {"contains": {"const": ACTIVATE}}, "then": {"contains": {"const": WRITE}}},
+        ),
         "agents": SLUG_LIST_SCHEMA,
         "channels": SLUG_LIST_SCHEMA,
         "labels": SLUG_LIST_SCHEMA,
@@ -202,6 +215,12 @@ def key_json(key: ApiKey) -> dict[str, Any]:
     }
 
 
+def limit_verbs(kind: str) -> Schema:
+    """Return the condition that a new key has only verbs of its kind."""
+    verbs = {"items": {"enum": list(VERBS_BY_KIND[kind])}}
+    return {"properties": {"scopes": {"properties": {"verbs": verbs}}}}
+
+
 CREATE_KEY_SCHEMA = object_schema(
     {
         "name": line_schema(80, least=1),
@@ -211,6 +230,11 @@ CREATE_KEY_SCHEMA = object_schema(
     },
     required=["name"],
     title="ApiKeyInput",
+    **{
+        "if": {"properties": {"kind": {"const": ADMIN}}, "required": ["kind"]},
+        "then": limit_verbs(ADMIN),
+        "else": limit_verbs(BOT),
+    },
 )
 ROTATE_KEY_SCHEMA = object_schema(
     {

@@ -60,6 +60,8 @@ ENTRY_SCHEMA: Schema = {
         "valid_from": nullable_schema(datetime_schema()),
         "valid_until": nullable_schema(datetime_schema()),
     },
+    "if": {"type": "object"},
+    "then": {"anyOf": [{"required": [key]} for key in TEXT_KEYS]},
     "title": "MemoryFileEntry",
     "description": f"A text, or an object with its text under one of: {', '.join(TEXT_KEYS)}.",
 }

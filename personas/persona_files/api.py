@@ -14,7 +14,7 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.record_resource import CHANGE_ERROR_CODES, RecordResource
 from personas.api.record_schema import MESSAGE_SCHEMA, with_article
 from personas.api.responses import ApiResponse
-from personas.api.schema import Schema, line_schema, object_schema, to_camel_case
+from personas.api.schema import FILE_PATTERN, Schema, line_schema, object_schema, text_schema, to_camel_case
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.models import Named
@@ -23,7 +23,7 @@ from personas.persona_files.services import parse_persona_file, render_persona_f
 from personas.records.services import edit_record
 
 MARKDOWN_TYPE = "text/markdown"
-FILE_SCHEMA: Schema = {"type": "string", "maxLength": MAX_FILE_SIZE}
+FILE_SCHEMA: Schema = text_schema(MAX_FILE_SIZE, pattern=FILE_PATTERN)
 FILE_EXAMPLES = {
     "IDENTITY.md": "---\nname: Mira\nemoji: 🦊\nvibe: dry\n---\n\nKnows every trail.\n",
     "SOUL.md": "Be calm. Say what you do not know.\n",

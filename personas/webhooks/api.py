@@ -12,6 +12,7 @@ from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
+    WEBHOOK_URL_FORMAT,
     Schema,
     array_schema,
     boolean_schema,
@@ -43,7 +44,7 @@ from personas.webhooks.services import (
 SLUGS_SCHEMA = array_schema(slug_schema(), uniqueItems=True)
 ENDPOINT_INPUT: dict[str, Schema] = {
     "name": line_schema(80, least=1),
-    "url": line_schema(500, least=1),
+    "url": line_schema(500, least=1, format=WEBHOOK_URL_FORMAT),
     "types": array_schema(enum_schema(EVENT_TYPES, title="EventType"), uniqueItems=True),
     "agents": SLUGS_SCHEMA,
     "channels": SLUGS_SCHEMA,

@@ -5,20 +5,34 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from personas.api.schema import (
+    ABSOLUTE_PATH_FORMAT,
     DIGEST_PATTERN,
+    FILE_NAME_FORMAT,
+    FILE_PATTERN,
+    FOLDER_FORMAT,
+    FRONT_MATTER_FORMAT,
+    JSON_OBJECT_FORMAT,
     LINE_PATTERN,
     MAX_INTEGER,
     NONBLANK_LINE_PATTERN,
     NONBLANK_PROSE_PATTERN,
+    PATH_PATTERN_FORMAT,
     PROSE_PATTERN,
+    RELATIVE_PATH_FORMAT,
+    SIGNATURE_FORMAT,
+    SKILL_FILE_FORMAT,
     SLUG_PATTERN,
+    TIME_ZONE_FORMAT,
+    WEBHOOK_URL_FORMAT,
     Schema,
 )
 
 SCHEMA_REFERENCE = "#/components/schemas/"
 MAX_SAFE_INTEGER = 2**53 - 1
 # Keywords of JSON Schema whose value is a schema, a list of schemas, or an object of schemas.
-SCHEMA_KEYWORDS = ("items", "additionalProperties", "propertyNames", "not", "contains")
+SCHEMA_KEYWORDS = (
+    *("items", "additionalProperties", "propertyNames", "not", "contains", "if", "then", "else"),
+)
 SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties")
 # Names and descriptions of texts with these patterns. A use of such a type has its own limits of length.
@@ -27,8 +41,23 @@ TEXT_TYPES = {
     NONBLANK_LINE_PATTERN: ("NonblankLine", "Text on one line with at least one visible character."),
     PROSE_PATTERN: ("Prose", "Text whose only control characters are tabs and line breaks."),
     NONBLANK_PROSE_PATTERN: ("NonblankProse", "Such text with at least one visible character."),
+    FILE_PATTERN: ("FileText", "Such text, also without the noncharacters U+FFFE and U+FFFF."),
     SLUG_PATTERN: ("Slug", "Up to 64 lowercase letters and digits, separated by single hyphens."),
     DIGEST_PATTERN: ("Digest", "A SHA-256 digest in hexadecimal."),
+}
+# Names and descriptions of texts with these formats, which no pattern describes.
+FORMAT_TYPES = {
+    TIME_ZONE_FORMAT: ("TimeZone", "The name of an IANA time zone. Empty: none."),
+    FRONT_MATTER_FORMAT: ("FrontMatter", "YAML lines `key: value`, without keys that have their own field."),
+    SKILL_FILE_FORMAT: ("SkillFileText", "A SKILL.md: front matter between --- lines, then instructions."),
+    RELATIVE_PATH_FORMAT: ("RelativePath", "Printable names separated by /, none of them empty, . or .."),
+    ABSOLUTE_PATH_FORMAT: ("AbsolutePath", "A POSIX path, or a Windows path with a drive letter, or empty."),
+    FILE_NAME_FORMAT: ("FileName", "A printable name without /, other than . and .."),
+    FOLDER_FORMAT: ("FolderPath", "A path below the root or ~/, or an absolute path."),
+    SIGNATURE_FORMAT: ("Signature", "Types of data and result, such as (user_id :int) -> {count :int}."),
+    PATH_PATTERN_FORMAT: ("PathPattern", "A relative path with at most one *, without ?, [ and ]."),
+    WEBHOOK_URL_FORMAT: ("WebhookUrl", "A URL with https that the server may request."),
+    JSON_OBJECT_FORMAT: ("JsonObjectText", "A JSON object as text. Empty: none."),
 }
 # The type of objects with arbitrary fields. Generators derive a type per use from an object without a name.
 ANY_OBJECT = "AnyObject"
@@ -68,10 +97,11 @@ class NamedSchemas:
     def reference(self, schema: Schema) -> Schema:
         """Return the schema with references in place of named schemas."""
         if not (name := schema.get("title")):
-            if schema.get("type") == "string" and schema.get("pattern") in TEXT_TYPES:
-                return self._reference_text_type(schema)
-            if schema.get("type") == ["string", "null"] and schema.get("pattern") in TEXT_TYPES:
-                return self._reference_nullable_text(schema)
+            if schema.get("pattern") in TEXT_TYPES or schema.get("format") in FORMAT_TYPES:
+                if schema.get("type") == "string":
+                    return self._reference_text_type(schema)
+                if schema.get("type") == ["string", "null"]:
+                    return self._reference_nullable_text(schema)
             if {key: value for key, value in schema.items() if key not in USE_KEYWORDS} == {"type": "object"}:
                 return self._reference_any_object(schema)
             return map_subschemas(limit_to_safe_integers(schema), self.reference)
@@ -83,9 +113,14 @@ class NamedSchemas:
         return reference
 
     def _reference_text_type(self, schema: Schema) -> Schema:
-        name, description = TEXT_TYPES[schema["pattern"]]
+        if (kind := schema.get("format")) in FORMAT_TYPES:
+            name, description = FORMAT_TYPES[kind]
+            definition = {"type": "string", "format": kind}
+            schema = {key: value for key, value in schema.items() if key != "pattern"}
+        else:
+            name, description = TEXT_TYPES[schema["pattern"]]
+            definition = {"type": "string", "pattern": schema["pattern"]}
         implied = IMPLIED_LIMITS.get(name, {})
-        definition = {"type": "string", "pattern": schema["pattern"]}
         self._value_types[name] = {**definition, **implied, "description": description}
         limits = {
             key: value for key, value in schema.items() if key not in definition and implied.get(key) != value
@@ -142,5 +177,8 @@ def map_subschemas(schema: Schema, change: Callable[[Schema], Schema]) -> Schema
         elif key in SCHEMA_LIST_KEYWORDS:
             changed[key] = [change(item) for item in value]
         elif key in SCHEMA_MAP_KEYWORDS:
-            changed[key] = {name: change(item) for name, item in value.items()}
+            # A schema may also be true or false.
+            changed[key] = {
+                name: change(item) if isinstance(item, dict) else item for name, item in value.items()
+            }
     return changed

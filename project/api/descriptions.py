@@ -64,7 +64,7 @@ OPERATION_DESCRIPTIONS = {
     "pushSourceFile": "Creates or replaces the file. If-Match is optional.",
     "deleteSourceFile": "The revisions of the file are kept. If-Match is optional.",
     "getRuleSet": "The rules of the workspace, or the built-in ones.",
-    "listRuleSetRevisions": "Every change is a revision with author, message and content.",
+    "listRuleSetRevisions": "Each change is a revision with author and content.",
     "listAllowedFolders": "Operators of the installation decide which folders sources may use.",
     "listContextFiles": "Includes SKILL.md files. `is_waiting=true` returns those of the inbox.",
     "getContextFile": "Includes the text that prompts contain. Secrets are masked.",

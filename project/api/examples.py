@@ -15,6 +15,14 @@ JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "array": list,
     "object": dict,
 }
+# Details whose lists are empty in examples, if they may be: the document must stay small.
+DETAILS = frozenset(
+    {
+        *("ProvenanceSpan", "PromptSegment", "FileProblem", "Finding", "FileRefusal", "VersionCause"),
+        *("Waiver", "UnusedFile", "EffectiveFile", "CheckedVersion", "QuarantinedFile", "WebhookAttempt"),
+        *("PushRefusal", "ContextFileRejection", "BuiltVersion", "LabelPosition"),
+    }
+)
 # Lists of objects below this level are empty in examples, if they may be.
 MAX_DEPTH = 2
 
@@ -78,7 +86,8 @@ def build_typed_value(schema: Schema, kind: str, name: str, depth: int) -> Any:
             for field, inner in schema.get("properties", {}).items()
         }
     if kind == "array":
-        has_example = "properties" in schema["items"] or "oneOf" in schema["items"]
+        item = schema["items"]
+        has_example = ("properties" in item or "oneOf" in item) and item.get("title") not in DETAILS
         count = max(schema.get("minItems", 0), 1 if has_example and depth < MAX_DEPTH else 0)
         return [build_value(schema["items"], "", "", depth + 1)] * count
     if kind in {"integer", "number"}:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from project.api.components import SCHEMA_REFERENCE, TEXT_TYPES, map_subschemas
+from project.api.components import FORMAT_TYPES, SCHEMA_REFERENCE, TEXT_TYPES, map_subschemas
 from project.api.subset import find_used_components, list_methods
 
 # Limits of values. In responses they would be promises about stored values, which may be older than a limit.
@@ -14,7 +14,9 @@ LIMITS = frozenset(
 ) | {"uniqueItems"}
 # Text types that are plain strings in responses. The others, such as Digest, say what the text is.
 PLAIN_TEXTS = frozenset(
-    SCHEMA_REFERENCE + name for name, _ in TEXT_TYPES.values() if name not in {"Slug", "Digest"}
+    SCHEMA_REFERENCE + name
+    for name, _ in (*TEXT_TYPES.values(), *FORMAT_TYPES.values())
+    if name not in {"Slug", "Digest"}
 )
 CAPABILITY_PATTERN = "^[a-z0-9]+(?:[-_.][a-z0-9]+)*$"
 FIELD_PATTERNS = {
@@ -25,6 +27,8 @@ FIELD_PATTERNS = {
 }
 RESPONSE_PREFIX = "#/components/responses/"
 BODY_PREFIX = "#/components/requestBodies/"
+# What the schema of a new record keeps if it is derived from that of a patch.
+KEPT_KEYWORDS = ("description", "required", "examples", "if", "then", "else")
 # A response with fewer fields than this is not extended.
 MIN_INHERITED_FIELDS = 4
 STATUS_NAMES = {"201": "Created", "202": "Accepted", "304": "NotModified"}
@@ -111,7 +115,7 @@ def derive_input_schemas(document: Mapping[str, Any]) -> None:
     for name, schema in schemas.items():
         patch = f"{name.removesuffix('Input')}Patch"
         if schemas.get(patch, {}).get("properties", "") == schema.get("properties"):
-            kept = {key: schema[key] for key in ("description", "required", "examples") if key in schema}
+            kept = {key: schema[key] for key in KEPT_KEYWORDS if key in schema}
             schemas[name] = {"allOf": [{"$ref": SCHEMA_REFERENCE + patch}], **kept}
 
 

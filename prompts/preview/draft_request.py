@@ -1,6 +1,6 @@
 """Parse a request body into a draft record, validated by the same schemas as a save."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -20,7 +20,14 @@ from personas.api.exception_handler import list_invalid_fields, validation_probl
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
-from personas.api.schema import any_object_schema, enum_schema, integer_schema, name_schema, object_schema
+from personas.api.schema import (
+    Schema,
+    any_object_schema,
+    enum_schema,
+    integer_schema,
+    name_schema,
+    object_schema,
+)
 from personas.api.validation import build_validator, find_schema_errors
 from personas.errors import InvalidInput
 from personas.memories.api import MemoryResource
@@ -44,6 +51,26 @@ RESOURCES_BY_KIND: dict[str, RecordResource[Any]] = {
         UserProfileResource(),
     )
 }
+
+
+def build_kind_condition(kinds: Sequence[str]) -> Schema:
+    """Return the condition that `values` are those of the kind: of a patch, or of a new record."""
+    kind, *others = kinds
+    return {
+        "if": {"properties": {"kind": {"const": kind}}},
+        "then": {
+            "if": {"required": ["key"]},
+            "then": {"properties": {"values": get_draft_schema(kind, is_new=False)}},
+            "else": {"properties": {"values": get_draft_schema(kind, is_new=True)}},
+        },
+        **({"else": build_kind_condition(others)} if others else {}),
+    }
+
+
+def get_draft_schema(kind: str, *, is_new: bool) -> Schema:
+    return RESOURCES_BY_KIND[kind].body_schema(is_new=is_new, is_complete=is_new)
+
+
 DRAFT_SCHEMA = object_schema(
     {
         "kind": enum_schema(sorted(RESOURCES_BY_KIND), title="DraftKind"),
@@ -58,6 +85,7 @@ DRAFT_SCHEMA = object_schema(
     required=["kind", "values"],
     description="A record with unsaved values.",
     title="RecordDraft",
+    **build_kind_condition(sorted(RESOURCES_BY_KIND)),
 )
 
 
@@ -105,7 +133,7 @@ def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int |
 
 @cache
 def get_draft_validator(kind: str, *, is_new: bool) -> Draft202012Validator:
-    return build_validator(RESOURCES_BY_KIND[kind].body_schema(is_new=is_new, is_complete=is_new))
+    return build_validator(get_draft_schema(kind, is_new=is_new))
 
 
 def build_record_draft(

@@ -55,7 +55,7 @@ CALL_INPUT_SCHEMAS: dict[str, Any] = {
     "data": api_schema.any_object_schema(
         description="Values that a program can read (ptc). They replace the stored sample data."
     ),
-    "signature": api_schema.prose_schema(4_000, description="The types of the data, and the result type."),
+    "signature": api_schema.prose_schema(4_000, format=api_schema.SIGNATURE_FORMAT),
     "hidden": api_schema.array_schema(
         api_schema.line_schema(200, least=1),
         description="Data fields that the prompt shows as [Hidden], in addition to those that start with _.",
@@ -89,7 +89,7 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
         "now": api_schema.datetime_schema(
             description="The local time of the call. Default: the time of the server."
         ),
-        "timezone": api_schema.line_schema(64),
+        "timezone": api_schema.line_schema(64, format=api_schema.TIME_ZONE_FORMAT),
         "host": api_schema.any_object_schema(
             description="The environment of the call. Keys that no layout uses are ignored."
         ),

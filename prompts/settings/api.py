@@ -1,6 +1,7 @@
 """REST API of prompt settings on the levels workspace, agent, channel and prompt."""
 
 import json
+import re
 from typing import Any
 
 from django.http import Http404
@@ -15,6 +16,7 @@ from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_schema import RESOURCES_BY_KIND, RecordSchema, remove_unchanged_values
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
+    SIGNATURE_FORMAT,
     Schema,
     any_object_schema,
     array_schema,
@@ -46,9 +48,7 @@ SETTING_SCHEMAS: dict[str, Schema] = {
         for name in LINKED_MODELS
     },
     "mission": prose_schema(20_000),
-    "signature": prose_schema(
-        4_000, description="Types of the data and of the result: (user_id :int) -> {count :int}."
-    ),
+    "signature": prose_schema(4_000, format=SIGNATURE_FORMAT),
     "sample_data": nullable_schema(
         any_object_schema(
             description="Values for placeholders and the data inventory, at most 60,000 characters."
@@ -96,6 +96,14 @@ LEVEL_SCHEMA = object_schema(
     },
     title="PromptSettings",
 )
+SETTINGS_INPUT_SCHEMA = object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput")
+# An agent has its identity, soul and user profile itself.
+AGENT_SETTINGS_INPUT_SCHEMA: Schema = {
+    "allOf": [SETTINGS_INPUT_SCHEMA],
+    "if": {},
+    "then": {"properties": {name: {"type": "null"} for name in LINKED_MODELS}},
+    "title": "AgentPromptSettingsInput",
+}
 # PUT accepts these fields of a response only unchanged.
 READ_ONLY_FIELDS = frozenset(LEVEL_SCHEMA["properties"]) - set(SETTING_SCHEMAS)
 
@@ -168,11 +176,17 @@ def handle_level_settings(
     return json_response(settings_json(row, agent, channel), ETag=get_settings_etag(row))
 
 
+def encode_sample_data(values: dict[str, Any]) -> str:
+    """Return the values as JSON. Control characters, which cannot be stored as they are, are escaped."""
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    return re.sub(r"[\x7f-\x9f]", lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
 def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
     values: dict[str, Any] = {**EMPTY_VALUES, **call.body}
     values |= {name: values[name] or "" for name in ("entry", "mode")}
     sample = values["sample_data"]
-    values["sample_data"] = "" if sample is None else json.dumps(sample, indent=2, ensure_ascii=False)
+    values["sample_data"] = "" if sample is None else encode_sample_data(sample)
     errors = []
     for name, model in LINKED_MODELS.items():
         if values[name] is None:
@@ -232,7 +246,7 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             f"Replace the prompt settings of {where}",
             operation_id=f"replace{noun}PromptSettings",
             permission=Permission.EDIT,
-            body=object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput"),
+            body=AGENT_SETTINGS_INPUT_SCHEMA if name is Touches.AGENT else SETTINGS_INPUT_SCHEMA,
             read_only_fields=READ_ONLY_FIELDS,
             is_conditional=True,
             note="Omitted settings are inherited from the next level.",

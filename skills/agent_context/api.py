@@ -14,6 +14,9 @@ from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, encode_json, json_response, no_content_response
 from personas.api.schema import (
+    ABSOLUTE_PATH_FORMAT,
+    FILE_NAME_FORMAT,
+    FOLDER_FORMAT,
     Schema,
     array_schema,
     boolean_schema,
@@ -151,10 +154,8 @@ SOURCE_USE_SCHEMA = object_schema(
         ),
         "location": line_schema(
             1_000,
-            description=(
-                "Absolute path of its root on the machine of the agent's bots. "
-                "Default: the location of the source."
-            ),
+            format=ABSOLUTE_PATH_FORMAT,
+            description="Its root on the machine of the agent's bots. Default: the location of the source.",
         ),
     },
     required=["source"],
@@ -178,9 +179,7 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
         "harness": enum_schema(HARNESSES, title="Harness"),
         "working_directory": line_schema(
             1_000,
-            description=(
-                "A path below the project root, below ~/, or absolute. Omit it to keep the current value."
-            ),
+            description="A path below the root or ~/, or absolute. Omit it to keep the current value.",
         ),
         "has_context_files": boolean_schema(
             description=(
@@ -191,7 +190,7 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
             description="Whether prompts list skills. Omit it to keep the current value; initially true."
         ),
         "file_names": array_schema(
-            line_schema(500, least=1),
+            line_schema(500, least=1, format=FILE_NAME_FORMAT),
             most=MAX_NAMES,
             description=(
                 "Names of context files. If empty, the names of the rule set apply. Omit it "
@@ -199,20 +198,25 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
             ),
         ),
         "extra_skill_folders": array_schema(
-            line_schema(500, least=1),
+            line_schema(500, least=1, format=FOLDER_FORMAT),
             most=MAX_NAMES,
-            description="More skill folders: below the project root, below ~/, or absolute. Omit it "
-            "to keep the current value.",
+            description="More skill folders. Omit it to keep the current value.",
         ),
         "pulled_skills_folder": line_schema(
             1_000,
-            description="Absolute path of the folder that `dramatis pull` writes to. If empty, "
+            format=ABSOLUTE_PATH_FORMAT,
+            description="The folder that `dramatis pull` writes to. If empty, "
             "prompts contain the URLs of skill records. Omit it to keep the current "
             "value.",
         ),
     },
     required=["harness"],
     title="AgentContextInput",
+    **{
+        "if": {"required": ["source"]},
+        "then": {"properties": {"sources": False}},
+        "else": {"required": ["sources"]},
+    },
 )
 WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.EDIT,

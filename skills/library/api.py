@@ -16,7 +16,14 @@ from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
 from personas.api.record_schema import MESSAGE_SCHEMA
 from personas.api.responses import ApiResponse, json_response
-from personas.api.schema import Schema, array_schema, line_schema, object_schema, slug_schema
+from personas.api.schema import (
+    SKILL_FILE_FORMAT,
+    Schema,
+    array_schema,
+    line_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.models import Agent, Workspace
@@ -43,9 +50,9 @@ IMPORT_SCHEMA = object_schema(
     {
         "text": {
             "type": "string",
+            "format": SKILL_FILE_FORMAT,
             "minLength": 1,
             "maxLength": MAX_FILE_BYTES,
-            "description": "A complete SKILL.md: the front matter between --- lines, then the instructions.",
         },
         "message": MESSAGE_SCHEMA,
     },
@@ -161,6 +168,9 @@ METADATA_SCHEMA: Schema = {
     "type": "object",
     "additionalProperties": line_schema(MAX_METADATA_LENGTH),
     "propertyNames": line_schema(200, least=1),
+    # Checked by `clean_skill_metadata`.
+    "if": {},
+    "then": {"propertyNames": {"pattern": "^[^:]*$"}},
     "title": "SkillMetadataInput",
     "description": "Further keys of the front matter, each with one line of text.",
 }

@@ -105,6 +105,11 @@ ASSIGNMENT_SCHEMA = object_schema(
     },
     required=["scope"],
     title="SkillAssignment",
+    **{
+        "if": {"properties": {"scope": {"const": "selected"}}},
+        "then": {"properties": {"agents": {"minItems": 1}}, "required": ["agents"]},
+        "else": {"properties": {"agents": {"maxItems": 0}}},
+    },
 )
 TRUST_POLICY_SCHEMA = object_schema(
     {

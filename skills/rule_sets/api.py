@@ -17,6 +17,9 @@ from personas.api.record_resource import CHANGE_ERROR_CODES, RecordResource
 from personas.api.record_schema import REVISION_SCHEMA
 from personas.api.responses import ApiResponse, json_response, no_content_response
 from personas.api.schema import (
+    FILE_NAME_FORMAT,
+    PATH_PATTERN_FORMAT,
+    RELATIVE_PATH_FORMAT,
     Schema,
     array_schema,
     boolean_schema,
@@ -47,7 +50,7 @@ from skills.rule_sets.selectors import HarnessRules, list_harness_rules, list_ru
 from skills.rule_sets.services import reset_rules, save_rules
 from skills.rule_sets.views import request_rule_refreshes
 
-PATH_SCHEMA = line_schema(MAX_PATH_LENGTH, least=1)
+PATH_SCHEMA = line_schema(MAX_PATH_LENGTH, least=1, format=RELATIVE_PATH_FORMAT)
 CAP_NAMES = ("file_bytes", "total_bytes", "files", "folder_entries", "entries", "depth", "seconds")
 
 
@@ -66,7 +69,7 @@ RULES_FIELDS: dict[str, Schema] = {
             {
                 "kind": enum_schema(FILE_KINDS, title="FileKind"),
                 "paths": array_schema(
-                    PATH_SCHEMA, most=MAX_PATHS, description=("In order, with at most one `*` each.")
+                    PATH_SCHEMA | {"format": PATH_PATTERN_FORMAT}, most=MAX_PATHS, description="In order."
                 ),
                 "at": enum_schema(
                     RULE_SCOPES,
@@ -85,16 +88,17 @@ RULES_FIELDS: dict[str, Schema] = {
         most=MAX_RULES,
         description="The rules, in reading order.",
     ),
-    "global_folder": line_schema(
-        MAX_PATH_LENGTH, description=("The folder that `~` refers to. Empty for the root.")
-    ),
+    "global_folder": {
+        **line_schema(MAX_PATH_LENGTH, format=RELATIVE_PATH_FORMAT),
+        "description": "The folder that `~` refers to. Empty for the root.",
+    },
     "extra_skill_folders": array_schema(PATH_SCHEMA, most=MAX_NAMES),
     "off": array_schema(
         enum_schema(FILE_KINDS, title="FileKind"),
         most=len(FILE_KINDS),
         description="Kinds that are not read.",
     ),
-    "skip_folders": array_schema(PATH_SCHEMA, most=MAX_NAMES),
+    "skip_folders": array_schema(PATH_SCHEMA | {"format": FILE_NAME_FORMAT}, most=MAX_NAMES),
     "caps": object_schema(
         {name: cap_schema(name) for name in CAP_NAMES},
         required=(),
@@ -142,6 +146,14 @@ RULES_EXAMPLE = {
 REFRESH_NOTE = "Sources that use these rules are refreshed."
 
 
+def convert_caps(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with integers in place of numbers such as 10.0, which are integers in JSON Schema."""
+    caps = {
+        name: int(value) if value == int(value) else value for name, value in body.get("caps", {}).items()
+    }
+    return {**body, "caps": caps} if caps else body
+
+
 class RuleSetResource(RecordResource[RuleSet]):
     """The discovery rules of each harness.
 
@@ -170,7 +182,7 @@ class RuleSetResource(RecordResource[RuleSet]):
         before = get_harness_rules(call, key)
         check_etag(get_rules_etag(before), call.if_match)
         try:
-            rules = harness_to_json(parse_harness({"name": key, **call.body}))
+            rules = harness_to_json(parse_harness({"name": key, **convert_caps(call.body)}))
         except InvalidHarness as error:
             raise ProblemError(
                 validation_problem(FieldError(message, pointer) for pointer, message in error.problems)

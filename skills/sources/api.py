@@ -16,6 +16,8 @@ from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_r
 from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
+    ABSOLUTE_PATH_FORMAT,
+    RELATIVE_PATH_FORMAT,
     Schema,
     array_schema,
     boolean_schema,
@@ -78,10 +80,14 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
     "allowed_folder": nullable_schema(
         line_schema(1_000, least=1, description="The path of an allowed folder. Null if files are pushed.")
     ),
+    "folder": line_schema(
+        1_000, format=RELATIVE_PATH_FORMAT, description="Below the allowed folder. Empty: that folder."
+    ),
     "location": line_schema(
         1_000,
-        description="Absolute path of the root on the machine of the bots. Prompts show paths below "
-        "it. If empty, they show relative paths.",
+        format=ABSOLUTE_PATH_FORMAT,
+        description="The root on the machine of the bots. Prompts show paths below it. If empty, they show "
+        "relative paths.",
     ),
     "harnesses": array_schema(
         enum_schema(HARNESSES, title="Harness"),
@@ -105,6 +111,21 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
 }
 
 
+# What a new source of each kind has.
+SOURCE_CONDITION: Schema = {
+    "if": {"properties": {"kind": {"const": str(SourceKind.PUSHED)}}, "required": ["kind"]},
+    "then": {
+        "properties": {
+            "allowed_folder": {"type": "null"},
+            "folder": {"const": ""},
+            "refresh_minutes": {"type": "null"},
+            "allow_hard_links": {"const": False},
+        }
+    },
+    "else": {"properties": {"allowed_folder": {"type": "string"}}, "required": ["allowed_folder"]},
+}
+
+
 class SourceResource(RecordResource[Source]):
     """CRUD for sources, with refresh runs and pushed files.
 
@@ -125,6 +146,7 @@ class SourceResource(RecordResource[Source]):
     create_only_fields = ("slug", "kind")
     optional_fields = ("slug",)
     schema_overrides = SOURCE_PROPERTIES
+    input_condition = SOURCE_CONDITION
     read_only_fields = {
         "files": refresh_api.COUNTS_SCHEMA | {"description": "Number of files by status."},
         "refreshed_at": nullable_schema(datetime_schema()),

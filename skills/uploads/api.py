@@ -16,6 +16,7 @@ from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_r
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
+    RELATIVE_PATH_FORMAT,
     Schema,
     array_schema,
     boolean_schema,
@@ -48,7 +49,12 @@ CONTENT_PROPERTIES: dict[str, Schema] = {
     "text": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4},
     "base64": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4, "pattern": BASE64_REGEX},
 }
-PATH_SCHEMA: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_PATH_LENGTH}
+PATH_SCHEMA: Schema = {
+    "type": "string",
+    "format": RELATIVE_PATH_FORMAT,
+    "minLength": 1,
+    "maxLength": MAX_PATH_LENGTH,
+}
 FILE_CONTENT_SCHEMA = object_schema(
     CONTENT_PROPERTIES, required=(), minProperties=1, maxProperties=1, title="FileContent"
 )

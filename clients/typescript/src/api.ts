@@ -452,18 +452,7 @@ export interface components {
          *           "is_cacheable": true
          *         }
          *       ],
-         *       "segments": [
-         *         {
-         *           "section": "identity",
-         *           "volatility": "release",
-         *           "range": [
-         *             0,
-         *             42
-         *           ],
-         *           "slot": null,
-         *           "is_cacheable": true
-         *         }
-         *       ],
+         *       "segments": [],
          *       "agent": "support",
          *       "channel": "web",
          *       "label": "production",
@@ -621,7 +610,7 @@ export interface components {
              * @description The local time of the call. Default: the time of the server.
              */
             now?: string;
-            timezone?: components["schemas"]["Line"];
+            timezone?: components["schemas"]["TimeZone"];
             /** @description The environment of the call. Keys that no layout uses are ignored. */
             host?: components["schemas"]["AnyObject"];
             sandbox?: components["schemas"]["AnyObject"];
@@ -640,8 +629,7 @@ export interface components {
             messages?: components["schemas"]["MessageInput"][];
             /** @description Values that a program can read (ptc). They replace the stored sample data. */
             data?: components["schemas"]["AnyObject"];
-            /** @description The types of the data, and the result type. */
-            signature?: components["schemas"]["Prose"];
+            signature?: components["schemas"]["Signature"];
             /** @description Data fields that the prompt shows as [Hidden], in addition to those that start with _. */
             hidden?: components["schemas"]["NonblankLine"][];
             /** @description The task, with {{placeholders}}. */
@@ -783,6 +771,16 @@ export interface components {
         Prose: string;
         /** @description Such text with at least one visible character. */
         NonblankProse: string;
+        /**
+         * Format: signature
+         * @description Types of data and result, such as (user_id :int) -> {count :int}.
+         */
+        Signature: string;
+        /**
+         * Format: iana-time-zone
+         * @description The name of an IANA time zone. Empty: none.
+         */
+        TimeZone: string;
     };
     responses: {
         /** @description A client error, with a status and code of the examples. */

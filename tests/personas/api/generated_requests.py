@@ -1,10 +1,8 @@
 """Property-based API tests: schemathesis generates valid and invalid requests; each is rolled back."""
 
-import json
 import random
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +23,8 @@ from project.api.openapi import get_operations
 from project.api.problem_responses import get_problem_codes
 from project.api.urls import urlpatterns
 from tests.personas.api.altered_requests import alter_request
+from tests.personas.api.generated_formats import register_formats
+from tests.personas.api.rejected_requests import Rejection, list_rejections
 
 SCHEMA = "/api/v1/openapi.json"
 # Probability of naming an existing object, so that most requests succeed.
@@ -53,11 +53,12 @@ class Outcome:
     """Counts of requests and statuses, and the violations of the schema."""
 
     cases: int = 0
+    valid: int = 0
     statuses: dict[str, Counter[int]] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     last: dict[str, str] = field(default_factory=dict)
-    # Valid requests that got 400 or 422, by reason.
-    rejections: Counter[str] = field(default_factory=Counter)
+    # Values of valid requests that got 400 or 422.
+    rejections: list[Rejection] = field(default_factory=list)
     # Operations whose authentication was checked (no key, wrong key); once per operation is enough.
     guarded: set[str] = field(default_factory=set)
 
@@ -79,18 +80,32 @@ class Stage:
     names: Mapping[str, Any]
 
 
-def run(stage: Stage, each: int, seeds: Sequence[int], *, first: int = 0, in_turn: int = 1) -> Outcome:
+def run(
+    stage: Stage,
+    each: int,
+    seeds: Sequence[int],
+    *,
+    first: int = 0,
+    in_turn: int = 1,
+    label: str = "",
+    change_document: Callable[[dict[str, Any]], object] | None = None,
+) -> Outcome:
     """Run `each` cases per operation and seed, two thirds of them valid, and alter each a few times.
 
-    Only one of `in_turn` operations is tested. Generating the first case of an operation takes longer than
-    ten more, so an operation gets all seeds.
+    Only one of `in_turn` operations is tested, or the one with the label. Generating the first case of an
+    operation takes longer than ten more, so an operation gets all seeds.
     """
     load_all_checks()
+    register_formats()
     outcome = Outcome()
     with keep_connection_open():
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
+        if change_document:
+            change_document(schema.raw_schema)
         for result in islice(schema.get_all_operations(), first, None, in_turn):
             operation: Any = result.ok()  # type: ignore[union-attr]  # a document of ours has no others
+            if label not in {"", operation.label}:
+                continue
             # Building a strategy takes longer than the requests of a seed, so all seeds use the same.
             strategies = {mode: operation.as_strategy(generation_mode=mode) for mode in (GOOD, BAD)}
             for start in seeds:
@@ -180,20 +195,10 @@ def record_case(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> 
     outcome.statuses[label][status] += 1
     if 200 <= status < 300:
         outcome.guarded.add(label)
-    if is_good and status in {400, 422}:
-        outcome.rejections.update(list_reasons(text))
     if is_good:
+        outcome.valid += 1
+        outcome.rejections += list_rejections(case, status, text)
         outcome.last[label] = f"{case.body!r:.200} → {text:.400}"
-
-
-def list_reasons(text: str) -> list[str]:
-    """Return the reasons in a problem, each with the place of its value, without names and numbers."""
-    problem = json.loads(text)
-    reasons = [
-        f"{error.get('pointer') or error.get('parameter') or error.get('header') or ''} {error['detail']}"
-        for error in problem.get("errors") or [{"detail": problem["detail"]}]
-    ]
-    return [re.sub(r"“[^”]*”|\d+", "…", reason) for reason in reasons]
 
 
 def send_case(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
@@ -258,8 +263,10 @@ def insert_existing_names(case: Any, names: Mapping[str, Any], chance: random.Ra
 def replace_names(place: dict[str, Any], path: str, names: Mapping[str, Any], chance: random.Random) -> None:
     for name, value in place.items():
         existing = names.get(f"{path} {name}", names.get(f"body.{name}"))
-        if existing is not None and value is not None and chance.random() < RIGHT:
+        # An absent value and an empty list stay, because other fields may require them.
+        if existing is not None and value not in (None, []) and chance.random() < RIGHT:
             place[name] = existing
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, dict):
-                replace_names(item, path, names, chance)
+        # Of a list, only the first item gets existing names: most lists must not name an object twice.
+        item = value[0] if isinstance(value, list) and value else value
+        if isinstance(item, dict):
+            replace_names(item, path, names, chance)

@@ -134,6 +134,8 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "DELETE /api/v1/tools/{name}": make_tool(workspace, name="free").name,
         **bulk_ids(workspace, agent),
         "rule-sets.harness": "plain",
+        # Not a time.
+        "/api/v1/rule-sets/{harness} at": None,
         "verifications.id": request_verification(workspace, by=by).pk,
         **webhook_values(workspace, by),
         "/api/v1/workspaces slug": "fresh-workspace",
@@ -209,7 +211,7 @@ def files(workspace: Workspace, agent: Agent) -> Names:
     grant = SourceGrant(workspace=workspace, path="/srv/granted")
     grant.save()
     return {
-        "/api/v1/sources grant": grant.path,
+        "/api/v1/sources allowed_folder": grant.path,
         "/api/v1/sources folder": "",
         "sources.slug": source.slug,
         "DELETE /api/v1/sources/{slug}": free.slug,

@@ -15,6 +15,7 @@ from personas.api_keys.services import create_key
 from personas.models import Memory
 from prompts.serving import ledger_writer
 from tests.clients.live import HOST, LiveServer
+from tests.factories import make_soul
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.workers import wait_for
 
@@ -109,6 +110,34 @@ def test_a_connection_that_ends_early_creates_nothing(server, stage, alice):
         client.shutdown(socket.SHUT_WR)
         assert client.recv(100).startswith((b"HTTP/1.1 400", b""))
     assert not Memory.objects.in_workspace(stage.workspace).exists()
+
+
+def send_file(server: LiveServer, secret: str, etag: str, headers: str, body: bytes) -> bytes:
+    """PUT a file with raw headers, end the connection, and return the start of the response."""
+    head = (
+        f"PUT /api/v1/souls/kind/file HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n"
+        f"Content-Type: text/markdown\r\nIf-Match: {etag}\r\nConnection: close\r\n{headers}\r\n"
+    )
+    with socket.create_connection((HOST, server.port), timeout=5) as client:
+        client.sendall(head.encode() + body)
+        return client.recv(100)
+
+
+def test_a_text_must_announce_its_length_or_be_empty(server, stage, alice):
+    """Part of a text, also an empty part, must not replace a record if the connection is lost."""
+    _, secret = create_key(stage.workspace, "Editor", {}, kind=ADMIN, by=Actor.person(alice))
+    soul = make_soul(stage.workspace, "Kind")
+    etag = httpx.get(
+        f"{server.url}/api/v1/souls/kind", headers={"Authorization": f"Bearer {secret}"}, trust_env=False
+    ).headers["ETag"]
+    chunked = "Transfer-Encoding: chunked\r\n"
+    for body in (b"4\r\nBe k\r\n0\r\n\r\n", b"0\r\n\r\n"):
+        assert send_file(server, secret, etag, chunked, body).startswith(b"HTTP/1.1 400")
+    soul.refresh_from_db()
+    assert soul.text == "Be calm."
+    assert send_file(server, secret, etag, "", b"").startswith(b"HTTP/1.1 200")
+    soul.refresh_from_db()
+    assert soul.text == ""
 
 
 def test_a_request_without_a_body_is_an_empty_one(server, stage, send):

@@ -107,7 +107,9 @@ def find_anonymous_schemas(document: Document) -> list[str]:
         is_object = isinstance(value.get("properties"), dict)
         is_choice = isinstance(value.get("enum"), list) and value.get("type") == "string"
         is_component = path.startswith("/components/schemas/") and path.count("/") == 3
-        if (is_object or is_choice) and not is_component and not path.endswith("/properties"):
+        # Conditions restrict the fields of a named object.
+        is_condition = not {"if", "then", "else"}.isdisjoint(path.split("/"))
+        if (is_object or is_choice) and not (is_component or is_condition or path.endswith("/properties")):
             found.append(path)
     return found
 
