@@ -55,12 +55,8 @@ from personas.roles import Permission
 SLUG_LIST_SCHEMA = array_schema(slug_schema(), minItems=1, uniqueItems=True)
 SCOPES_SCHEMA: Schema = object_schema(
     {
-        "verbs": array_schema(
-            enum_schema(VERBS, title="KeyVerb"),
-            minItems=1,
-            uniqueItems=True,
-            **{"if": {"contains": {"const": ACTIVATE}}, "then": {"contains": {"const": WRITE}}},
-        ),
+        "verbs": array_schema(enum_schema(VERBS, title="KeyVerb"), minItems=1, uniqueItems=True)
+        | {"if": {"contains": {"const": ACTIVATE}}, "then": {"contains": {"const": WRITE}}},
         "agents": SLUG_LIST_SCHEMA,
         "channels": SLUG_LIST_SCHEMA,
         "labels": SLUG_LIST_SCHEMA,

@@ -62,7 +62,8 @@ def list_invalid(title: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any
     return [body for body in bodies if not Draft202012Validator(schema).is_valid(body)]
 
 
-CONDITIONS = {
+# Bodies by the title of their schema: those that it allows, and those that it does not.
+CONDITIONS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "SourceInput": (
         [{"name": "A", "kind": "pushed"}, {"name": "A", "allowed_folder": "/srv"}],
         [
