@@ -240,7 +240,7 @@ def test_a_copy_names_the_files_that_its_instructions_refer_to(workspace, tree, 
         f"/w/{workspace.slug}/skills/copy/{get_skill_file(source, '.agents/skills/tea').pk}/", follow=True
     )
     page = response.content.decode()
-    assert "Not copied: references/leaves.md, scripts/boil.py." in page
+    assert "Not copied: references/leaves.md and scripts/boil.py." in page
     assert "tea.example" not in page.partition("Not copied")[2].partition("</")[0]
 
 
