@@ -293,7 +293,7 @@ def test_the_doctor_compares_both_urls(pooler, committed, settings, monkeypatch)
     ((state, message),) = doctor(settings, {**values, "NAME": "postgres"})
     assert (state, "different database" in message) == ("fail", True)
     ((state, message),) = doctor(settings, {**values, "PORT": "1"})
-    assert (state, "does not answer" in message) == ("fail", True)
+    assert (state, "does not respond" in message) == ("fail", True)
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", dict(connection.settings_dict["OPTIONS"]))
     for name, value in pooler.settings().items():
         monkeypatch.setitem(connection.settings_dict, name, value)
