@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from personas.api.schema import Schema
+from personas.api.schema import WEBHOOK_URL_FORMAT, Schema
 from project.api.example_values import BODY_EXAMPLES, DIGEST, FIELD_VALUES, SCHEMA_VALUES, TIME
 
 JSON_TYPES: dict[str, type | tuple[type, ...]] = {
@@ -100,6 +100,8 @@ def build_text(schema: Schema, name: str) -> str:
         return TIME
     if schema.get("format") == "date":
         return TIME[:10]
+    if schema.get("format") == WEBHOOK_URL_FORMAT:
+        return "https://example.com/hook"
     if "64" in schema.get("pattern", "") or name.endswith(("digest", "hash")):
         return DIGEST
     return FIELD_VALUES["slug"] if schema.get("minLength") else ""

@@ -21,7 +21,7 @@ CONVERTER_SCHEMAS: dict[str, Schema] = {
     "word": {"type": "string", "pattern": NAME_PATTERN, "maxLength": 64},
     "int": integer_schema(0, 2**31 - 1),
     "str": {"type": "string", "minLength": 1},
-    "path": {"type": "string", "minLength": 1, "maxLength": 1_000},
+    "path": {"type": "string", "format": "relative-path", "minLength": 1, "maxLength": 1_000},
     "digest": digest_schema(),
 }
 NAME_SCHEMAS: dict[str, Schema] = {"label": slug_schema(maxLength=40)}

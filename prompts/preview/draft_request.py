@@ -53,17 +53,13 @@ RESOURCES_BY_KIND: dict[str, RecordResource[Any]] = {
 }
 
 
-def build_kind_condition(kinds: Sequence[str]) -> Schema:
+def build_kind_condition(kinds: Sequence[str], *, is_new: bool) -> Schema:
     """Return the condition that `values` are those of the kind: of a patch, or of a new record."""
     kind, *others = kinds
     return {
         "if": {"properties": {"kind": {"const": kind}}},
-        "then": {
-            "if": {"required": ["key"]},
-            "then": {"properties": {"values": get_draft_schema(kind, is_new=False)}},
-            "else": {"properties": {"values": get_draft_schema(kind, is_new=True)}},
-        },
-        **({"else": build_kind_condition(others)} if others else {}),
+        "then": {"properties": {"values": get_draft_schema(kind, is_new=is_new)}},
+        **({"else": build_kind_condition(others, is_new=is_new)} if others else {}),
     }
 
 
@@ -85,7 +81,11 @@ DRAFT_SCHEMA = object_schema(
     required=["kind", "values"],
     description="A record with unsaved values.",
     title="RecordDraft",
-    **build_kind_condition(sorted(RESOURCES_BY_KIND)),
+    **{
+        "if": {"required": ["key"]},
+        "then": build_kind_condition(sorted(RESOURCES_BY_KIND), is_new=False),
+        "else": build_kind_condition(sorted(RESOURCES_BY_KIND), is_new=True),
+    },
 )
 
 

@@ -96,14 +96,6 @@ LEVEL_SCHEMA = object_schema(
     },
     title="PromptSettings",
 )
-SETTINGS_INPUT_SCHEMA = object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput")
-# An agent has its identity, soul and user profile itself.
-AGENT_SETTINGS_INPUT_SCHEMA: Schema = {
-    "allOf": [SETTINGS_INPUT_SCHEMA],
-    "if": {},
-    "then": {"properties": {name: {"type": "null"} for name in LINKED_MODELS}},
-    "title": "AgentPromptSettingsInput",
-}
 # PUT accepts these fields of a response only unchanged.
 READ_ONLY_FIELDS = frozenset(LEVEL_SCHEMA["properties"]) - set(SETTING_SCHEMAS)
 
@@ -246,7 +238,7 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             f"Replace the prompt settings of {where}",
             operation_id=f"replace{noun}PromptSettings",
             permission=Permission.EDIT,
-            body=AGENT_SETTINGS_INPUT_SCHEMA if name is Touches.AGENT else SETTINGS_INPUT_SCHEMA,
+            body=object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput"),
             read_only_fields=READ_ONLY_FIELDS,
             is_conditional=True,
             note="Omitted settings are inherited from the next level.",

@@ -47,6 +47,9 @@ ALLOWED_REASONS = (
         "POST .*/releases.*",
     ),
     AllowedReason(REFERENCE, "No layout has a section “.*", "/section_limits", "PUT .*/prompt-settings/.*"),
+    AllowedReason(REFERENCE, "Enter a line from 1 to .*", "/line", "POST .*/comments"),
+    AllowedReason(REFERENCE, "This ledger entry is not .*", "/ledger_id", "POST .*/prompts:report"),
+    AllowedReason(REFERENCE, ".* its host has no public address.", "/url", ".*/webhooks.*"),
     AllowedReason(STATE, "The agent is not on this channel.", "/channel", "POST .*/preview"),
     # A name is taken.
     AllowedReason(STATE, "Another .* already has this value.*", "/(slug|name)", "(POST|PUT|PATCH) .*"),
@@ -65,6 +68,12 @@ ALLOWED_REASONS = (
         REFERENCE, "The digest is not the SHA-256 of this text.", "/text", "POST .*/prompts:report"
     ),
     AllowedReason(LIMIT, "A number has more than 19 digits."),
+    # All levels of settings have one schema: a generator of clients cannot derive one from another.
+    AllowedReason(
+        RELATION,
+        "Choose an agent's identity, soul and user profile on the agent itself.",
+        label=r"PUT .*/prompt-settings/agents/\{agent\}",
+    ),
     AllowedReason(RELATION, "“Valid until” must come after “valid from”.", label=".*"),
     AllowedReason(RELATION, "Must be after the start.", r"\?until", "GET .*/ledger.*"),
 )

@@ -99,7 +99,6 @@ CONDITIONS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         [{"kind": "soul", "key": "calm", "values": {"text": "T"}}, {"kind": "soul", "values": {"name": "N"}}],
         [{"kind": "soul", "values": {}}, {"kind": "soul", "key": "calm", "values": {"emoji": "!"}}],
     ),
-    "AgentPromptSettingsInput": ([{"soul": None}, {"mission": "M"}], [{"soul": "calm"}]),
 }
 
 
