@@ -16,5 +16,7 @@ def list_timezone_names() -> tuple[str, ...]:
 def validate_timezone(value: str) -> None:
     if value not in list_timezone_names():
         raise ValidationError(
-            _("“%(value)s” is not a known time zone."), code="timezone", params={"value": value}
+            _("“%(value)s” is not a known time zone. Use a name such as Europe/Vienna."),
+            code="timezone",
+            params={"value": value},
         )

@@ -61,9 +61,10 @@ def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
         fields = [field for field in error.params["unique_check"] if field != "workspace"]
         kind = get_display_name(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
         if len(fields) == 1:
-            message = _("Another %(kind)s in this workspace already has this value. It may be archived.") % {
-                "kind": kind
-            }
+            message = _(
+                "Another %(kind)s in this workspace, possibly archived, already has this "
+                "value. Choose a different value."
+            ) % {"kind": kind}
             return fields[0], [message]
     return name, error.messages
 

@@ -196,7 +196,7 @@ def test_a_planted_text_is_found(text):
     assert {in_template.text, in_block.text, in_python.text} == {text}
 
 
-@pytest.mark.parametrize("text", ["98% cacheable", "Open in Studio", "API keys", "Call time zone"])
+@pytest.mark.parametrize("text", ["98% cacheable", "Open in Studio", "API keys", "Time zone of the call"])
 def test_good_texts_pass(text):
     assert find_wording_faults(text) == []
 

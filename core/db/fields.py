@@ -20,7 +20,7 @@ LINE_BREAKS = re.compile(r"[\t\n\r\x0b\x0c\x85\u2028\u2029]")
 def validate_characters(value: str) -> None:
     """Raise ValidationError for the first forbidden character."""
     if match := FORBIDDEN_CHARACTERS.search(value):
-        message = _("The character U+%(code)s at position %(at)d cannot be stored.")
+        message = _("The character U+%(code)s at position %(at)d is not allowed. Remove it.")
         params = {"code": f"{ord(match.group()):04X}", "at": match.start() + 1}
         raise ValidationError(message, code="control_character", params=params)
 

@@ -60,7 +60,11 @@ class LineListField(Text):
         for item in value:
             self.validate_item(item)
         if repeated := next((item for item in value if value.count(item) > 1), ""):
-            raise ValidationError(_("“%(item)s” is listed twice."), "repeated", {"item": repeated})
+            raise ValidationError(
+                _("“%(item)s” is listed more than once. Remove the duplicates."),
+                "repeated",
+                {"item": repeated},
+            )
 
     def validate_item(self, item: Any) -> None:
         if not isinstance(item, str) or not item:

@@ -47,7 +47,7 @@ class EncryptingMFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth 
         except UnreadableSecret:
             log.error("second_factor_unreadable")  # noqa: TRY400  # the traceback says no more
             raise UnreadableFactor(
-                _("This second factor cannot be read. Use another one, or ask an operator to remove it.")
+                _("This second factor no longer works. Use another one, or ask an operator to remove it.")
             ) from None
 
 

@@ -99,14 +99,15 @@ class AgentForm(RecordForm):
         ),
         "instructions": _("How this agent works, in Markdown."),
         "working_directory": _(
-            "The agent's working directory. Context files are found here and in parent directories."
+            "The agent's working directory. Dramatis searches it and its parent "
+            "directories for context files."
         ),
         "directories": _("Other directories that the agent can read and write. One path per line."),
         "capabilities": _(
-            "One name per line. Layouts only use “files” and “persistence”. If "
-            "capabilities are limited and this is empty, the agent has none."
+            "One name per line. Layouts use only “files” and “persistence”. If "
+            "capabilities are limited and the list is empty, the agent has none."
         ),
-        "documentation_main": _("A path or URL. The pi layout points to it."),
+        "documentation_main": _("A path or URL. Prompts in the pi layout refer to it."),
         "documentation_additional": _("A path or URL."),
         "documentation_examples": _("A path or URL."),
     }

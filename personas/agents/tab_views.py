@@ -33,7 +33,7 @@ STATE_CHOICES = [
 ]
 OWNERSHIP_CHOICES = [
     ("", gettext_lazy("Own and shared")),
-    ("own", gettext_lazy("Only its own")),
+    ("own", gettext_lazy("Only this agent")),
     ("shared", gettext_lazy("Only shared")),
 ]
 
@@ -84,7 +84,7 @@ def render_memory_tab(
         "q": query,
         "filters": [
             {"name": "state", "label": _("Status"), "options": STATE_CHOICES, "value": state},
-            {"name": "whose", "label": _("Owner"), "options": OWNERSHIP_CHOICES, "value": whose},
+            {"name": "whose", "label": _("Sharing"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
         "is_narrowed": bool(query or request.GET),
         "form": form or MemoryForm(workspace=request.workspace),

@@ -164,7 +164,7 @@ class AgentPages(AgentListPages):
                 if result.not_imported:
                     keys = ", ".join(result.not_imported)
                     messages.warning(
-                        request, gettext("These keys were not imported: %(keys)s.") % {"keys": keys}
+                        request, gettext("These fields were not imported: %(keys)s.") % {"keys": keys}
                     )
                 return redirect(self.get_record_url(result.agent))
         return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)
@@ -182,7 +182,7 @@ class IdentityPages(PersonaFilePages[Identity]):
     model, form = Identity, IdentityForm
     one, many = _("identity"), _("Identities")
     name, icon, templates = "identities", "identity", "personas/identities"
-    lede = _("Who agents are: name, emoji, creature and vibe. Several agents can share an identity.")
+    lede = _("Who your agents are: name, emoji, creature and vibe. Several agents can share an identity.")
     usage_param, search_fields = "identity", ("label", "name", "creature", "vibe")
     sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
     default_sort, bulk_actions = "label", ARCHIVE_ACTIONS

@@ -34,16 +34,17 @@ VERB_CHOICES = (
     (OVERRIDE, _("Release without approval (admin keys only)")),
 )
 VERB_HELP = _(
-    "Render fetches a prompt with values for one call. A bot with write permission "
-    "proposes memories, completes task steps and pushes files; an admin key "
-    "can edit what its creator can edit. Manage covers sources, keys and "
-    "protected labels. Releasing without approval is for emergencies."
+    "“Render prompts” fetches a prompt with values for one call. With "
+    "“Write”, a bot can propose memories, complete task steps and push files, "
+    "and an admin key can edit what its creator can edit. “Manage” covers "
+    "sources, keys and protected labels. Release without approval only in an "
+    "emergency."
 )
 ACTIVATE_HELP = _(
     "Only for bots that you trust. Memories that the bot writes are used in "
     "prompts immediately, without approval. A bot that reads text from "
     "strangers can be tricked into storing it. Without this permission, the "
-    "bot's memories are proposed. Requires a bot key with Write."
+    "bot can only propose memories. Requires a bot key with “Write”."
 )
 # Labels of the actions in a comma-separated list, such as “Fetch, render”.
 SCOPE_VERB_LABELS = {

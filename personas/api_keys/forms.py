@@ -171,13 +171,15 @@ class KeyForm(KeyExpiryForm):
             self.add_error(
                 name,
                 gettext(
-                    "“All” does not match your selection. Choose “Only selected”, or clear the selection."
+                    "You chose “All” but also selected items. Choose “Only selected”, or clear the selection."
                 ),
             )
         elif access == "selected" and not selected:
             self.add_error(name, gettext("Select at least one."))
         elif not access and not selected:
-            self.add_error(f"{name}_access", gettext("Choose “All” or “Only selected”."))
+            self.add_error(
+                f"{name}_access", gettext("Choose “All, including ones added later” or “Only selected”.")
+            )
 
     def scopes(self) -> dict[str, list[str]]:
         """Return the scopes of the new key. A dimension in which the key is not limited is left out."""

@@ -133,9 +133,9 @@ def _check_verbs(verbs: list[str], kind: str) -> None:
 def describe_forbidden_verb(verb: str, kind: str) -> str:
     if kind == BOT:
         return _("A bot key cannot have the “%(verb)s” permission. Use an admin key.") % {"verb": verb}
-    return _("“%(verb)s” is for bot keys. An admin key with “write” creates active memories.") % {
-        "verb": verb
-    }
+    return _(
+        "“%(verb)s” is only for bot keys. An admin key with “write” already creates active memories."
+    ) % {"verb": verb}
 
 
 def _validate_scope_list(name: str, value: object) -> list[str]:

@@ -219,7 +219,8 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
         )
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(
-            "kind", _("An admin key acts for a member. You are not a member of this workspace.")
+            "kind",
+            _("An admin key acts on behalf of a member, so only members of this workspace can create one."),
         )
 
 

@@ -17,7 +17,7 @@ class ChannelPages(RecordPages[Channel]):
     model, form = Channel, ChannelForm
     one, many = _("channel"), _("Channels")
     name, icon, templates = "channels", "channel", "personas/channels"
-    lede = _("Where agents speak, with formatting instructions for each channel.")
+    lede = _("Where agents speak, with formatting rules for each channel.")
     usage_param, search_fields = "channel", ("name", "slug")
     sorts = {"name": ("name",), **USAGE_SORTS}
     default_sort, bulk_actions = "name", ARCHIVE_ACTIONS

@@ -79,7 +79,7 @@ def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
     if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
         raise DraftLimitExceeded(_("This text is too long to save as a draft. Shorten it."))
     if any("\0" in text for texts in values.values() for text in texts):
-        raise DomainError(_("The character U+0000 cannot be stored."))
+        raise DomainError(_("The character U+0000 is not allowed. Remove it."))
     return values
 
 

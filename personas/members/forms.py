@@ -16,7 +16,7 @@ class WorkspaceForm(forms.Form):
 
     name = build_model_field(Workspace, "name", _("Name"))
     slug = build_model_field(Workspace, "slug", _("Slug"))
-    slug.help_text = _("If the slug is taken, a few letters are added.")
+    slug.help_text = _("If the slug is taken, Dramatis adds a random suffix.")
 
 
 class WorkspaceSettingsForm(forms.Form):
@@ -24,9 +24,9 @@ class WorkspaceSettingsForm(forms.Form):
 
     name = build_model_field(Workspace, "name", _("Name"))
     default_release_policy = build_model_field(
-        Workspace, "default_release_policy", _("Release policy of new agents")
+        Workspace, "default_release_policy", _("Release policy for new agents")
     )
-    default_release_policy.help_text = _("Agents that exist already keep their release policy.")
+    default_release_policy.help_text = _("Existing agents keep their release policy.")
     requires_second_factor = build_model_field(
         Workspace, "requires_second_factor", _("Require two-factor authentication")
     )
@@ -47,7 +47,7 @@ class WorkspaceSlugForm(forms.Form):
 class DeleteWorkspaceForm(forms.Form):
     """The name of the workspace, typed to confirm that it is deleted."""
 
-    name = forms.CharField(label=_("Name of the workspace"), max_length=80)
+    name = forms.CharField(label=_("Workspace name"), max_length=80)
     name.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
 
     def __init__(self, *args: Any, workspace_name: str, **more: Any) -> None:

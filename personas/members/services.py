@@ -71,7 +71,7 @@ def get_open_invitation(token: str) -> Invitation:
         rows = Invitation.unscoped.select_related("workspace", "invited_by")
         invitation = rows.filter(pk=payload["id"], nonce=payload["nonce"]).first()
     if invitation is None:
-        raise BadInvitation(_("This invitation no longer exists."))
+        raise BadInvitation(_("This invitation no longer exists. Ask for a new one."))
     _check_invitation_open(invitation)
     return invitation
 
@@ -93,7 +93,10 @@ def _add_member(invitation: Invitation, user: User) -> Membership:
     _check_invitation_open(invitation)
     if invitation.email != user.email.lower():
         raise BadInvitation(
-            _("This invitation was sent to %(email)s. You are signed in as %(own_email)s.")
+            _(
+                "This invitation was sent to %(email)s, but you are signed in as "
+                "%(own_email)s. Sign in as %(email)s to accept it."
+            )
             % {"email": invitation.email, "own_email": user.email}
         )
     invitation.accepted_at = timezone.now()

@@ -80,7 +80,7 @@ class MemoryBoardPages(RecordPages[Memory]):
     def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         agents = list_agents(request.workspace).filter(archived_at=None).prefetch_related(None)
         names = [(str(pk), name) for pk, name in agents.values_list("pk", "name")]
-        known_to = [("", _("Visible to anyone")), ("shared", _("All agents")), *names]
+        known_to = [("", _("Any visibility")), ("shared", _("All agents")), *names]
         return [
             {"name": "agent", "label": _("Visible to"), "options": known_to},
             {"name": "told_by", "label": _("Added by"), "options": AUTHOR_CHOICES},

@@ -106,7 +106,9 @@ def _find_entry_list(data: Any) -> tuple[str, Sequence[Any]]:
         message = _("Expected a list of memories, or an object with a list under “memories”.")
         raise InvalidInput.on(prefix or LIST_KEY, message)
     if len(rows) > MAX_ENTRIES:
-        message = _("The file has %(count)s memories; at most %(limit)s can be imported at once.")
+        message = _(
+            "The file has %(count)s memories, but one import can have at most %(limit)s. Split the file."
+        )
         raise InvalidInput.on(prefix or LIST_KEY, message % {"count": len(rows), "limit": MAX_ENTRIES})
     return prefix, rows
 

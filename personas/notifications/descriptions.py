@@ -101,7 +101,7 @@ PERSON_TITLES = {
     "release.released": _("%(person)s published release %(number)s to %(label)s"),
     "memory.commented": _("%(person)s commented on a memory"),
     "version.commented": _(
-        "%(person)s commented on line %(line)s of version %(number)s of %(agent)s on %(channel)s"
+        "%(person)s commented on line %(line)s of version %(number)s (%(agent)s on %(channel)s)"
     ),
 }
 
@@ -121,7 +121,7 @@ COUNTED_TITLES: dict[str, Callable[[int], str]] = {
         "%(count)s memory was proposed", "%(count)s memories were proposed", count
     ),
     "context_file.waiting": lambda count: ngettext(
-        "%(count)s context file changed", "%(count)s context files changed", count
+        "%(count)s context file needs review", "%(count)s context files need review", count
     ),
 }
 

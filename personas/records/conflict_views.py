@@ -12,7 +12,7 @@ from personas.records.revision_display import compare_revisions, format_list_ite
 from personas.selectors import list_revisions
 from personas.ui.display_names import EMPTY_VALUE_DISPLAY
 
-NOT_ON_FORM = gettext_lazy("Not on this form. The saved value is kept.")
+NOT_ON_FORM = gettext_lazy("This field is not on the form. Its saved value is kept.")
 
 
 def describe_conflict(conflict: EditConflict, form: RecordForm) -> SimpleNamespace:

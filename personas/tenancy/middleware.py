@@ -231,7 +231,8 @@ def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
     is_owner = request.membership.role == Role.OWNER
     if request.workspace.requires_second_factor:
         text = _(
-            "This workspace requires a second factor. Set up an authenticator app or a passkey to continue."
+            "This workspace requires a second factor. Set up an authenticator app, a "
+            "passkey or a security key to continue."
         )
     elif is_owner and settings.DRAMATIS_REQUIRE_OWNER_MFA:
         text = _("Owners need a second factor. Set up an authenticator app or a passkey to continue.")

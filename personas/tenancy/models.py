@@ -238,7 +238,7 @@ class WorkspaceOwned(models.Model):
     def check_foreign_links(self) -> None:
         """Raise CrossWorkspaceLink if the row moved to, or has a foreign key into, another workspace."""
         if self._get_stored_workspace_id() not in {None, self.workspace_id}:
-            raise CrossWorkspaceLink({"workspace": _("A record cannot move to another workspace.")})
+            raise CrossWorkspaceLink({"workspace": _("A record cannot be moved to another workspace.")})
         for field in self.list_tenant_links():
             linked = getattr(self, field.attname)
             if linked is not None and self._get_link_workspace_id(field, linked) != self.workspace_id:

@@ -38,7 +38,7 @@ class ToolForm(RecordForm):
     agent = RecordChoiceField(
         required=False,
         label=_("Calls the agent"),
-        empty_label=_("None (not an agent)"),
+        empty_label=_("No agent"),
         help_text=_("Makes this agent available to other agents as a tool."),
     )
 

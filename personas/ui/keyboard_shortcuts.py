@@ -43,7 +43,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
             Shortcut(("k",), _("Previous row"), "previous", ROW_SELECTOR),
             Shortcut(("o", "Enter"), _("Open the row"), "open", ROW_SELECTOR),
             Shortcut(("x", "Space"), _("Select the row"), "tick", CHECKBOX_SELECTOR),
-            Shortcut(("/",), _("Search in this list"), "search", "[data-search]"),
+            Shortcut(("/",), _("Search this list"), "search", "[data-search]"),
             Shortcut(("n",), _("New record"), "press", '[data-key="n"]'),
         ),
     ),
@@ -53,7 +53,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
             Shortcut(("e",), _("Edit this record"), "press", '[data-key="e"]'),
             Shortcut(
                 ("Ctrl", "M"),
-                _("Toggle whether Tab indents or leaves the editor"),
+                _("Toggle whether the Tab key indents or leaves the editor"),
                 "tab",
                 "[data-editor]",
                 is_combination=True,

@@ -13,9 +13,7 @@ from personas.models import Agent, Channel, WebhookEndpoint, Workspace
 from personas.records.forms import build_model_field
 
 FILTER_HELP = _("Leave empty to send all types.")
-PROMPT_FILTER_HELP = _(
-    "Leave empty to send all events. Otherwise, only events about the selected ones are sent."
-)
+PROMPT_FILTER_HELP = _("Leave empty to send all events, or select which ones to send events for.")
 
 
 class EndpointForm(forms.Form):
@@ -24,7 +22,7 @@ class EndpointForm(forms.Form):
     name = build_model_field(WebhookEndpoint, "name", _("Name"))
     url = build_model_field(WebhookEndpoint, "url", _("URL"))
     types = ScopeChoicesField(
-        label=_("Types"), help_text=FILTER_HELP, choices=[(name, name) for name in EVENT_TYPES]
+        label=_("Event types"), help_text=FILTER_HELP, choices=[(name, name) for name in EVENT_TYPES]
     )
     agents = ScopeChoicesField(label=_("Agents"), help_text=PROMPT_FILTER_HELP)
     channels = ScopeChoicesField(label=_("Channels"), help_text=PROMPT_FILTER_HELP)

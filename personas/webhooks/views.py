@@ -47,7 +47,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     require_webhook_manager(request)
     endpoint = get_workspace_endpoint(request, key)
     filters = [
-        (_("Types"), endpoint.types),
+        (_("Event types"), endpoint.types),
         (_("Agents"), endpoint.agents),
         (_("Channels"), endpoint.channels),
         (_("Labels"), endpoint.labels),

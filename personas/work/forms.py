@@ -20,7 +20,7 @@ class ResponsibilityForm(RecordForm):
     fixed = ("agent",)
     help_texts = {
         "title": _("The agent refers to the responsibility by this title."),
-        "text": _("What to do and when it is done, in Markdown."),
+        "text": _("What the agent must do and when it counts as done, in Markdown."),
     }
     fieldsets = (
         (_("Responsibility"), _("Something that one agent must always do."), ("agent", "title", "text")),
@@ -72,10 +72,13 @@ class TaskForm(RecordForm):
         steps = [parse_step(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):
             if not step["title"]:
-                raise forms.ValidationError(gettext("Step %(number)s has no text.") % {"number": number})
+                raise forms.ValidationError(
+                    gettext("Step %(number)s has no text. Enter its text or delete the line.")
+                    % {"number": number}
+                )
             if len(step["title"]) > 300:
                 raise forms.ValidationError(
-                    gettext("Step %(number)s has more than 300 characters.") % {"number": number}
+                    gettext("Step %(number)s has more than 300 characters. Shorten it.") % {"number": number}
                 )
         return steps
 

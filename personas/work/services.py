@@ -47,8 +47,8 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
     if sorted(order) != sorted(responsibilities):
         raise DomainError(
             _(
-                "The list does not contain all of the agent's active responsibilities. "
-                "Reload it, then sort again."
+                "The list must contain each of the agent's active responsibilities "
+                "exactly once. Reload it, then sort again."
             )
         )
     renumber_responsibilities([responsibilities[pk] for pk in order], "Put in order", by=by)

@@ -92,7 +92,7 @@ class TaskPages(RecordPages[Task]):
     model, form = Task, TaskForm
     one, many = gettext_lazy("task"), gettext_lazy("Tasks")
     name, icon, templates = "tasks", "task", "personas/tasks"
-    lede = gettext_lazy("Work with ordered steps. A prompt can be limited to one task.")
+    lede = gettext_lazy("What agents work on now, in ordered steps. A prompt can be limited to one task.")
     key, converter, search_fields = "number", "int", ("title", "description")
     sorts = {
         "task": ("number",),
@@ -134,4 +134,6 @@ class TaskPages(RecordPages[Task]):
         def apply_tick(task: Task, _: WorkspaceRequest) -> Task:
             return tick_step(task, place, is_done=is_done, by=request.actor)
 
-        return self.run_action(request, key, apply_tick, _("Step done") if is_done else _("Step reopened"))
+        return self.run_action(
+            request, key, apply_tick, _("Step completed") if is_done else _("Step reopened")
+        )

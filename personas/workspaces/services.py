@@ -167,7 +167,10 @@ def check_own_second_factor(by: Actor) -> None:
     if by.user is None or not is_mfa_enabled(by.user):
         raise InvalidInput.on(
             "requires_second_factor",
-            _("Set up a second factor for your own account first. You would need it for this page too."),
+            _(
+                "Set up a second factor for your own account first. Otherwise, you would "
+                "lose access to this workspace."
+            ),
         )
 
 

@@ -26,75 +26,86 @@ from project.api.problem_responses import get_problem_codes
 from project.api.urls import urlpatterns
 
 PROBLEM_ADVICE = {
-    "bad_request": _("The request is malformed. The detail says why."),
+    "bad_request": _("The request is malformed. See the detail field for the reason."),
     "invalid_json": _("Send JSON in UTF-8, without NaN or duplicate names, nested at most 64 levels deep."),
     "invalid_key": _("The key is missing, mistyped, expired or revoked. The response does not say which."),
-    "out_of_scope": _(
-        "The key is valid, but its kind, permissions, agents or its creator's role do not allow this."
+    "out_of_scope": _("The key is valid, but its kind, its scope or its creator's role does not allow this."),
+    "not_allowed": _(
+        "This is not allowed, for example because another member must approve it. "
+        "See the detail field for the reason."
     ),
-    "not_allowed": _("Another member must do this: an owner, a reviewer, or anyone except the author."),
     "not_found": _("Nothing with this name exists in the key's workspace."),
     "no_version": _("The prompt exists, but has no built or released version yet."),
     "method_not_allowed": _("See the Allow header for supported methods."),
-    "not_acceptable": _("Request one of the media types in the detail."),
-    "conflict": _("Another request changed this first. Read it and retry."),
-    "in_use": _("Other records use this one. Remove it there."),
+    "not_acceptable": _("Request one of the media types in the detail field."),
+    "conflict": _("Another request changed this first. Read it again, then retry."),
+    "in_use": _("Other records use this record. Remove it from them first."),
     "in_progress": _(
-        "The first request with this Idempotency-Key is still running. Retry after the time in Retry-After."
+        "The first request with this Idempotency-Key is still running. Wait for "
+        "the time given in the Retry-After header, then retry."
     ),
     "email_not_sent": _("The mail server did not accept the email. Send it again later."),
     "erased": _("The text was erased permanently."),
-    "refused": _("A rule does not allow this. The detail says which."),
+    "refused": _("A rule does not allow this. See the detail field for the rule."),
     "precondition_failed": _(
         "The record changed in the meantime. Read it again, then send your change with the new ETag."
     ),
-    "precondition_required": _("Send If-Match with the ETag that you read."),
-    "body_too_large": _("The body limit is 1 MiB."),
+    "precondition_required": _("Send the If-Match header with the ETag of the record that you read."),
+    "body_too_large": _("The body is larger than 1 MiB. Send a smaller one."),
     "body_timeout": _("The body did not arrive within 15 seconds. Send it again."),
     "unsupported_media_type": _("Send application/json."),
     "invalid": _(
-        "Each entry in errors names an invalid value (pointer, parameter or header) and the problem."
+        "Each entry in the errors array names an invalid value (by pointer, "
+        "parameter or header) and the problem."
     ),
     "idempotency_key_reused": _(
-        "An Idempotency-Key belongs to one body. Use a new one for a different body."
+        "This Idempotency-Key was already used with a different body. Use a new key for each request body."
     ),
     "archived": _("The record is archived. Restore it first."),
-    "invalid_bundle": _("Nothing was pushed. The detail names the rejected file."),
-    "invalid_invitation": _("The invitation is invalid, used or expired."),
+    "invalid_bundle": _("Nothing was pushed. See the detail field for the rejected file."),
+    "invalid_invitation": _("The invitation is invalid, was already used or has expired. Ask for a new one."),
     "key_revoked": _("The key was revoked and cannot be rotated. Create a new one."),
     "key_expired": _("The key has expired and cannot be rotated. Create a new one."),
     "endpoint_disabled": _("The webhook endpoint is disabled. Enable it first."),
     "limit_reached": _("The workspace has too many webhook endpoints. Delete one first."),
-    "no_signing_key": _("The installation has no signing key. Contact its operators."),
-    "invalid_file_status": _("The file has findings that someone must review first."),
-    "not_copyable": _("This skill cannot be copied from its source."),
+    "no_signing_key": _("This installation has no signing key. Contact your operator."),
+    "invalid_file_status": _("The file's status does not allow this. See the detail field for the reason."),
+    "not_copyable": _("This skill cannot be copied. See the detail field for the reason."),
     "not_erasable": _("Only memories and user profiles can be erased, and only once."),
-    "not_exportable": _("This skill cannot be written as a file. The detail says why."),
+    "not_exportable": _("This record cannot be written as a file. See the detail field for the reason."),
     "not_a_push_source": _("This source reads a folder, so files cannot be pushed to it."),
     "channel_not_enabled": _("The agent is not on this channel. Choose one of its channels."),
     "digest_mismatch": _("The rebuilt text differs from the recorded one. Verify the ledger."),
-    "not_key_owner": _("An admin key acts for its creator only."),
+    "not_key_owner": _("Only the creator of an admin key can rotate it. Revoke the key instead."),
     "inputs_not_stored": _(
-        "The version was built before versions stored their inputs. Release a newer version, or leave out "
-        "data, mission, limits, tools as objects and directories."
+        "The version was built before Dramatis stored the inputs of versions. "
+        "Release a newer version, or leave out data, directories, limits, "
+        "mission, and tools that are objects."
     ),
     "no_version_at_time": _("There was no version at that time, or the label did not point to one."),
-    "nothing_to_release": _("The label already points to this version."),
-    "release_closed": _("The release has already been decided."),
-    "release_voided": _("The release is out of date after a change. Request it again."),
+    "nothing_to_release": _("There are no newer versions to release."),
+    "release_closed": _("The release is already approved, released, rejected, withdrawn or out of date."),
+    "release_voided": _("The release is out of date because a prompt changed. Request it again."),
     "expired": _("The row is older than the ledger's retention period and was deleted."),
     "unknown_version": _("The version belongs to another prompt."),
     "unknown_ledger_entry": _("The ledger row does not exist."),
     "unknown_label": _("The prompt does not have this label."),
     "call_quota_exceeded": _(
-        "Wait for Retry-After, or send less data with calls. Fetches without call data are still served."
+        "The workspace has used up its call quota. Wait for the time given in the "
+        "Retry-After header, or send less data with calls. Fetches without call "
+        "data are still served."
     ),
-    "rate_limited": _("Retry after the time in Retry-After. RateLimit-Policy has the limit per minute."),
+    "rate_limited": _(
+        "Wait for the time given in the Retry-After header, then retry. The "
+        "RateLimit-Policy header gives the limit per minute."
+    ),
     "server_error": _("Something went wrong on the server. Report it with the request ID."),
     "storage_full": _("The database disk is full. Nothing was changed. The operator must free disk space."),
     "unavailable": _("The ledger is unavailable, so no prompt can be served. Use your last copy and retry."),
     "draft_changed": _("The draft was deleted or changed in the meantime. Read it again."),
-    "too_many_drafts": _("Too many drafts, or the draft is too long. Discard some or shorten it."),
+    "too_many_drafts": _(
+        "There are too many drafts, or this draft is too long. Discard some drafts or shorten this one."
+    ),
 }
 
 

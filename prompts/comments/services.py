@@ -33,7 +33,7 @@ def comment_on_line(version: PromptVersion, line: int, *, text: str, by: Actor) 
     """Comment on a line of a version. Raise InvalidInput if the version has no such line."""
     count = len(get_version_lines(version))
     if not 1 <= line <= count:
-        raise InvalidInput.on("line", _("Enter a line from 1 to %(count)s.") % {"count": count})
+        raise InvalidInput.on("line", _("Enter a line number from 1 to %(count)s.") % {"count": count})
     comment = Comment(workspace_id=version.workspace_id, version=version, line=line)
     save_new_comment(comment, text, by=by)
     after = {"comment_id": comment.pk, "line": line}

@@ -123,7 +123,9 @@ def report_digest(
 
 def check_text_digest(digest: str, text: str | None) -> None:
     if text is not None and sha256(text.encode()).hexdigest() != digest:
-        raise InvalidInput.on("text", _("The digest is not the SHA-256 of this text."))
+        raise InvalidInput.on(
+            "text", _("The digest does not match the text. Send the SHA-256 of the text in UTF-8.")
+        )
 
 
 def find_changed_lines(
@@ -196,7 +198,7 @@ def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) 
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(pk=ledger_id, prompt=prompt, key=key)
     entry = rows.first()
     if entry is None:
-        raise InvalidInput.on("ledger_id", _("This ledger entry is not a fetch of this prompt by this key."))
+        raise InvalidInput.on("ledger_id", _("This ledger row is not a fetch of this prompt by this key."))
     return entry
 
 

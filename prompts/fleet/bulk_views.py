@@ -209,8 +209,8 @@ def bulk_roll_back(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResp
         )
     elif form.is_valid() and (moves := try_roll_back(request, form, moving)):
         message = ngettext(
-            "Rolled back %(count)d prompt. Automatic updates are paused until the next release.",
-            "Rolled back %(count)d prompts. Automatic updates are paused until the next release.",
+            "Rolled back %(count)d prompt. Production stays pinned until the next release.",
+            "Rolled back %(count)d prompts. Production stays pinned until the next release.",
             len(moves),
         )
         messages.success(request, message % {"count": len(moves)})

@@ -113,7 +113,9 @@ def list_status_flags(status: PromptStatus, outdated_bots: int, *, is_waiting: b
     if status["problem"]:
         yield StatusFlag("error", _("Not built"), status["problem"])
     if status["is_held"]:
-        yield StatusFlag("warning", _("Pinned"), _("Rolled back. New versions are not deployed."))
+        yield StatusFlag(
+            "warning", _("Pinned"), _("Production stays on this version until the next release.")
+        )
     tokens, budget = status["production_tokens"] or status["latest_tokens"] or 0, status["budget"]
     if budget is not None and tokens > budget:
         yield StatusFlag(

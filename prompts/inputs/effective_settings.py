@@ -141,7 +141,7 @@ SETTING_FORMATTERS: dict[str, Callable[[Any], str]] = {
     "mission": lambda value: value or _("None"),
     "signature": lambda value: value or _("None"),
     "sample_data": lambda value: value or _("None"),
-    "hidden": lambda value: ", ".join(value or ()) or _("Only names that start with _"),
+    "hidden": lambda value: ", ".join(value or ()) or _("Only names that start with “_”"),
     "per_file": lambda value: f"{value or BUILT_IN_LIMITS.per_file:,}",
     "all_files": lambda value: f"{value or BUILT_IN_LIMITS.all_files:,}",
     "section_limits": lambda value: format_section_limits(value or {}),

@@ -69,8 +69,7 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
         message = _(
-            "Rolled back production to version %(version)s. Automatic updates are "
-            "paused until the next release."
+            "Rolled back production to version %(version)s. It stays pinned until the next release."
         ) % {"version": where}
         if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
             return LabelActionResult(message, "follow")
@@ -86,7 +85,7 @@ def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpRespons
 
     def action() -> LabelActionResult:
         unpin_production(row, by=request.actor)
-        return LabelActionResult(_("Automatic updates resumed."))
+        return LabelActionResult(_("Automatic releases resumed."))
 
     return run_label_action(request, row, None, action)
 

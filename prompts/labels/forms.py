@@ -18,7 +18,7 @@ class LabelForm(ActionForm):
         label=_("Label"),
         max_length=40,
         validators=[slug_validator],
-        help_text=_("Lowercase letters, digits and hyphens, for example “canary”."),
+        help_text=_("Use lowercase letters, digits and hyphens, for example “canary”."),
     )
     note = forms.CharField(max_length=500, required=False, label=_("Reason"))
     # The version id of each label when the page was rendered, as `name:id` pairs, for optimistic locking.
@@ -32,7 +32,7 @@ class LabelForm(ActionForm):
         label = str(self.cleaned_data["label"])
         if label == PRODUCTION:
             raise forms.ValidationError(
-                gettext("“production” moves only with builds, releases and rollbacks. Choose another label.")
+                gettext("Only builds, releases and rollbacks can move “production”. Choose another label.")
             )
         return label
 

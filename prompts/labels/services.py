@@ -174,7 +174,7 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     check_label_protection(prompt.workspace_id, [PRODUCTION], by=by)
     if prompt.agent.release_policy != ReleasePolicy.AUTOMATIC:
         raise NotAllowed(
-            _("Releases of “%(agent)s” need approval, so only a release can move production.")
+            _("Releases of “%(agent)s” need approval. Request a release to move production.")
             % {"agent": prompt.agent}
         )
     prompt.is_held = False
@@ -191,9 +191,7 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
     """
     current = find_prompt_label(prompt, label)
     if current is None:
-        raise UnknownLabel(
-            _("“%(label)s” does not exist for %(prompt)s.") % {"label": label, "prompt": prompt}
-        )
+        raise UnknownLabel(_("%(prompt)s has no label “%(label)s”.") % {"label": label, "prompt": prompt})
     earlier = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     if to is not None:
         check_prompt_version(prompt, to)

@@ -87,7 +87,7 @@ def label_prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
 def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
     form = LabelProtectionForm(request.POST)
     if not form.is_valid():
-        messages.error(request, gettext("A label needs a name of at most 40 characters."))
+        messages.error(request, gettext("Enter a label of at most 40 characters."))
         return redirect("labels:list", request.workspace.slug)
     label, is_protected = form.cleaned_data["label"], form.cleaned_data["protected"]
     try:

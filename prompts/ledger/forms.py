@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from prompts.ledger.selectors import LedgerFilter
 from prompts.replay.forms import Choices, DateTimeLocalInput
 
-STATUS_CHOICES = [("", _("Any status")), ("200", _("200 (full)")), ("304", _("304 (not modified)"))]
+STATUS_CHOICES = [("", _("Any status")), ("200", _("200 (full prompt)")), ("304", _("304 (not modified)"))]
 
 # Filters that are used less often. The page shows them after a click, or if one of them is set.
 MORE_FILTERS = ("status", "version", "label", "trace", "since", "until")
@@ -53,7 +53,10 @@ class LedgerFilterForm(forms.Form):
         data: dict[str, Any] = super().clean() or {}
         if data.get("version") and not (data.get("agent") and data.get("channel")):
             self.add_error(
-                "version", gettext("Choose an agent and a channel. Versions are numbered per prompt.")
+                "version",
+                gettext(
+                    "Also choose an agent and a channel, because every prompt has its own version numbers."
+                ),
             )
         if data.get("since") and data.get("until") and data["since"] >= data["until"]:
             self.add_error("until", gettext("The end must be after the start."))

@@ -33,7 +33,7 @@ def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Wor
     if not MIN_MONTHS <= months <= 1_200:
         raise InvalidInput.on(
             "ledger_months",
-            _("The ledger must be kept for at least %(months)s months.") % {"months": MIN_MONTHS},
+            _("Enter a retention period from %(months)s to 1,200 months.") % {"months": MIN_MONTHS},
         )
     workspace = lock_workspace(workspace.pk)
     before, workspace.ledger_months = workspace.ledger_months, months

@@ -39,7 +39,7 @@ class QuickStartForm(ActionForm):
     )
     channel = forms.ChoiceField(
         label=_("Channel"),
-        help_text=_("Where the agent talks to people. You can add others later."),
+        help_text=_("Where the agent talks to people. You can add more channels later."),
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace) -> None:

@@ -124,7 +124,7 @@ def request_again_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, _("Requested again with the latest versions."))
+        messages.success(request, _("Release requested again with the latest versions."))
     return redirect("releases:detail", request.workspace.slug, number)
 
 

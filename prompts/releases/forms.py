@@ -47,7 +47,8 @@ class ReleaseForm(ActionForm):
         # The value includes the id of the latest version. After a newer build the submitted value is invalid.
         boxes.choices = [(get_choice_value(row), str(row)) for row in rows]
         boxes.error_messages["invalid_choice"] = gettext(
-            "A prompt was rebuilt or released after you opened this page. Check the list and select again."
+            "A prompt was rebuilt or released after you opened this page. Check the "
+            "list and select the prompts again."
         )
 
     def list_selected_prompts(self) -> list[AgentPrompt]:

@@ -96,7 +96,7 @@ def request_again(release: Release, *, by: Actor) -> Release:
     check_label_protection(release.workspace_id, [release.label], by=by)
     replaced = replace_outdated_items(release)
     if not replaced and release.status == ReleaseStatus.APPROVED:
-        raise NothingToRelease(_("This release is already approved, and its versions are the latest."))
+        raise NothingToRelease(_("This release is already approved with the latest versions."))
     if replaced or release.status == ReleaseStatus.VOIDED:
         release.status, release.reason = ReleaseStatus.REQUESTED, ""
         release.decided_at, release.decided_by, release.decided_label = None, None, ""
@@ -158,7 +158,10 @@ def add_reviewers(release: Release, reviewers: Sequence[Membership], *, by: Acto
 def check_reviewer(release: Release, member: Membership) -> None:
     """Raise InvalidInput unless the member may approve the release."""
     if not has_permission(member.role, Permission.APPROVE):
-        raise InvalidInput.on("reviewers", _("%(person)s cannot approve releases.") % {"person": member.user})
+        raise InvalidInput.on(
+            "reviewers",
+            _("%(person)s cannot approve releases. Choose another reviewer.") % {"person": member.user},
+        )
     if member.user_id == release.requested_by_id:
         raise InvalidInput.on(
             "reviewers",
@@ -222,9 +225,14 @@ def approve_release(release: Release, *, by: Actor, seen: str = "") -> Release:
     """
     release = lock_release(release, ReleaseStatus.REQUESTED)
     if seen and seen != hash_release_items(load_release_items(release)):
-        raise NotAllowed(_("The versions were replaced after you opened the page. Review them again."))
+        raise NotAllowed(
+            _(
+                "The versions in this release were replaced after you opened the page. "
+                "Review the new versions."
+            )
+        )
     if by.user is None or by.user == release.requested_by:
-        raise NotAllowed(_("Another member must approve your request."))
+        raise NotAllowed(_("A member other than the requester must approve this release."))
     if void_if_changed(release, by=by):
         return release
     check_not_author(release, by.user)
@@ -240,9 +248,9 @@ def check_not_author(release: Release, user: User) -> None:
         names = format_short_list([str(item.prompt) for item in authored])
         raise NotAllowed(
             _(
-                "Another member must approve this, because you changed %(names)s after "
-                "the current version was built. An admin can release it without approval, "
-                "with a reason."
+                "Another member must approve this release, because you changed %(names)s "
+                "since the last release. An owner or admin can release it without "
+                "approval, with a reason."
             )
             % {"names": names}
         )

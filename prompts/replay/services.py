@@ -154,8 +154,8 @@ def get_ledger_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
         else None
     )
     if expired is None:
-        raise FetchNotFound(_("The ledger has no row %(row)s.") % {"row": ledger_id})
-    message = _("Row %(row)s was deleted on %(day)s, because the ledger was kept for %(months)s months.")
+        raise FetchNotFound(_("The ledger has no row %(row)s. Check the number.") % {"row": ledger_id})
+    message = _("Row %(row)s was deleted on %(day)s, after the retention period of %(months)s months.")
     raise LedgerRowExpired(
         message % {"row": ledger_id, "day": f"{expired.at:%Y-%m-%d}", "months": expired.months}
     )
@@ -188,10 +188,12 @@ def build_replay(entry: LedgerEntry) -> Replay:
             tools = None if tools is None else select_call_tools(tools, slots.tools)[0]
             segments = fill_segments(built, slots)
         except MissingCallValue as error:
-            problem = _("the value of its field %(field)s is no longer stored") % {"field": error.args[0]}
+            problem = _("the value that the call sent for %(field)s is no longer stored") % {
+                "field": error.args[0]
+            }
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
-            problem = _("its slots can no longer be filled (%(fault)s)") % fault
+            problem = _("the slots can no longer be filled (%(fault)s)") % fault
     salt = "" if erasures or problem else get_served_salt(entry)
     return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem, tools, salt)
 
@@ -233,7 +235,8 @@ def get_latest_version_at(prompt: AgentPrompt, at: datetime) -> PromptVersion:
     version = rows.filter(created_at__lte=at).order_by("-created_at", "-number").first()
     if version is None:
         raise NoPromptAtTime(
-            _("There was no version yet: %(beginning)s.") % {"beginning": describe_first_version(prompt)}
+            _("There was no version at that time: %(beginning)s.")
+            % {"beginning": describe_first_version(prompt)}
         )
     return version
 

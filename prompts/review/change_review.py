@@ -145,7 +145,7 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
     before, after = change.before.lstrip("\n"), change.after.lstrip("\n")
     state: SectionState = "changed" if before and after else "added" if after else "removed"
     lines = SectionChange(change.section, before, after).lines
-    withheld = "" if lines else _("Too long to show line by line.")
+    withheld = "" if lines else _("This section is too long to show line by line.")
     return SectionDiff(
         change.section,
         state,

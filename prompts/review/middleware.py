@@ -158,7 +158,7 @@ VERBS: dict[str, str | Promise] = {
     "import": _("Import"),
     "bulk": _("Apply"),
     "tick": _("Complete"),
-    "waive": _("Waive"),
+    "waive": _("Allow"),
     "ignore": _("Ignore"),
 }
 

@@ -44,10 +44,14 @@ class SectionLimitsField(forms.CharField):
         for line in split_lines(super().clean(value)):
             name, _colon, number = (part.strip() for part in line.partition(":"))
             if not (number.isascii() and number.isdecimal() and len(number) < 11):
-                message = gettext("“%(line)s” is not a limit. Write lines such as “memories: 2000”.")
+                message = gettext(
+                    "“%(line)s” is not a valid limit. Use the form “memories: 2000”, one per line."
+                )
                 raise ValidationError(message % {"line": line[:80]})
             if name in limits:
-                raise ValidationError(gettext("“%(name)s” has two limits.") % {"name": name})
+                raise ValidationError(
+                    gettext("“%(name)s” has two limits. Remove one of them.") % {"name": name}
+                )
             limits[name] = int(number)
         return limits
 
@@ -75,22 +79,22 @@ class PromptSettingsForm(RecordForm):
         "mission": _("Only for the ptc layout. The task, with {{placeholders}}."),
         "signature": _(
             "Types of the data and the result, such as (user_id :int) -> {count "
-            ":int}. The mission ends with the result type."
+            ":int}. Dramatis adds the result type at the end of the mission."
         ),
         "sample_data": _(
             "A JSON object, stored as written. Its values fill placeholders and the data inventory."
         ),
         "hidden": _(
-            "One field name per line. The values of these fields are never shown, nor "
-            "are those of names that start with _."
+            "One field name per line. The values of these fields, and of fields whose "
+            "names start with _, are never shown."
         ),
-        "entry": _("Only for the moltis layout. How much of the prompt is built."),
+        "entry": _("Only for the moltis layout. Determines how much of the prompt Dramatis builds."),
         "mode": _(
             "Only for the ptc layout. “Single turn” runs one program; “Agent” runs over several turns."
         ),
-        "total_characters": _("Longer prompts are cut, least important part first."),
-        "token_budget": _("Nothing is cut. Larger prompts are marked as over budget."),
-        "per_file": _("Longer context files are cut. Default: 20,000."),
+        "total_characters": _("Longer prompts are cut, starting with the least important part."),
+        "token_budget": _("Larger prompts are marked as over budget, but not cut."),
+        "per_file": _("Longer context files are truncated. Default: 20,000."),
         "all_files": _("Context files beyond this total are cut. Default: 60,000."),
         "list_sample": _("Items shown per list in the data inventory. Default: 3."),
         "string_truncate": _("Longer texts are cut in the data inventory. Default: 500."),

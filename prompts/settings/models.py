@@ -125,14 +125,16 @@ class PromptSettings(Record):
         for name, message in self.list_limit_errors():
             errors[name] = [ValidationError(message)]
         if self.level == "agent" and (self.identity_id or self.soul_id or self.user_profile_id):
-            message = gettext("Choose an agent's identity, soul and user profile on the agent itself.")
+            message = gettext(
+                "Set an agent's identity, soul and user profile on the agent, not in its prompt settings."
+            )
             errors[NON_FIELD_ERRORS] = [ValidationError(message)]
         if errors:
             raise ValidationError(errors)
 
     def list_limit_errors(self) -> Iterator[tuple[str, str]]:
         if self.total_characters is not None and self.total_characters < MIN_TOTAL_CHARACTERS:
-            yield "total_characters", gettext("A prompt needs at least 500 characters.")
+            yield "total_characters", gettext("The limit must be at least 500 characters.")
         for name in LIMIT_FIELDS:
             if getattr(self, name) == 0:
                 yield name, gettext("Must be at least 1.")

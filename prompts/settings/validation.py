@@ -23,7 +23,7 @@ def validate_signature(text: str) -> None:
         parse_context_signature(text, "signature")
     except AssemblyError as error:
         example = "(user_id :int) -> {count :int}"
-        message = _("This %(reason)s. Write it like %(example)s.")
+        message = _("This signature %(reason)s. Use a format like %(example)s.")
         raise ValidationError(
             {"signature": message % {"reason": error.message, "example": example}}
         ) from error

@@ -29,7 +29,7 @@ class SlotForm(forms.Form):
     fill = forms.BooleanField(
         required=False,
         label=gettext_lazy("Preview as served"),
-        help_text=gettext_lazy("Values from a call replace the highlighted text."),
+        help_text=gettext_lazy("The values below replace the highlighted text."),
     )
     now = forms.DateTimeField(
         required=False,
@@ -40,7 +40,7 @@ class SlotForm(forms.Form):
     timezone = forms.CharField(
         required=False,
         max_length=64,
-        label=gettext_lazy("Call time zone"),
+        label=gettext_lazy("Time zone of the call"),
         validators=[validate_timezone],
         help_text=gettext_lazy("For example Europe/Vienna. Defaults to the user's time zone."),
     )
@@ -73,7 +73,7 @@ class SlotForm(forms.Form):
                 continue
             if not separator or not name:
                 raise forms.ValidationError(
-                    _("Line %(number)d is not in the form name=value.") % {"number": number}
+                    _("Line %(number)d must have the form name=value.") % {"number": number}
                 )
             group = "sandbox" if name.startswith(SANDBOX_PREFIX) else "host"
             facts[group][name.removeprefix(SANDBOX_PREFIX)] = BOOLEAN_VALUES.get(value.lower(), value)
@@ -85,7 +85,7 @@ class SlotForm(forms.Form):
             return None
         task = find_task_json(self.workspace, self.agent.slug, number)
         if task is None:
-            raise forms.ValidationError(_("This task does not exist."))
+            raise forms.ValidationError(_("This agent has no task with this number."))
         return task
 
     def get_slot_values(self) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class StudioText:
         record = self.draft.record if self.draft else None
         key = getattr(record, RECORD_KINDS[origin.kind].key, "") or ""
         label, revision = str(RECORD_KINDS[origin.kind].label), origin.revision if record and record.pk else 0
-        return OriginLabel(origin.kind, label, str(record), revision, _("your unsaved draft"), key=str(key))
+        return OriginLabel(origin.kind, label, str(record), revision, _("your draft"), key=str(key))
 
     def build_source(self, origin: Origin) -> TextSource:
         label = self.origin_labels.get(origin, LAYOUT_LABEL)

@@ -194,7 +194,7 @@ def skill_assignment_label(assignment: str) -> str:
     """Describe how a skill was assigned to an agent."""
     return {
         "attached": _("Attached to this agent"),
-        "for all": _("For every agent"),
+        "for all": _("For all agents"),
         "found": _("Found by this agent's discovery rules"),
         "assigned": _("Assigned to this agent"),
         "assigned to all": _("Assigned to all agents"),

@@ -191,7 +191,7 @@ def diff_section(
         return SectionDiff(name, "same", *tokens)
     state: SectionState = "added" if old is None else "removed" if new is None else "changed"
     if not budget.take(old_text, new_text):
-        reason = _("%(count)s characters are too many for a line-by-line comparison.") % {
+        reason = _("Too long to compare line by line: %(count)s characters.") % {
             "count": f"{len(old_text) + len(new_text):,}"
         }
         return SectionDiff(name, state, *tokens, withheld=reason)

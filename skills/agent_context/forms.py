@@ -63,8 +63,8 @@ class ContextForm(ActionForm):
         required=False,
         max_length=1_000,
         help_text=_(
-            "Relative to the project's root, below ~/, or absolute. Files are "
-            "searched from here upwards. Defaults to the parent agent's setting or "
+            "Relative to the project's root, below ~/, or absolute. Dramatis searches "
+            "for files from here upwards. Defaults to the parent agent's setting or "
             "the root."
         ),
     )

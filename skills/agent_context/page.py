@@ -37,9 +37,9 @@ class ContextChoice:
             return _("No source selected yet.")
         sources = [use.source for use in self.row.uses.all()]
         if not sources:
-            return _("Set to read no files.")
+            return _("This agent is set to read no files.")
         if all(source.is_archived for source in sources):
-            return _("Its source “%(source)s” is archived.") % {"source": sources[-1]}
+            return _("This agent's source “%(source)s” is archived.") % {"source": sources[-1]}
         return _("Its discovery rules no longer exist.")
 
 

@@ -104,7 +104,7 @@ def check_context_choice(uses: Sequence[SourceUse], harness: str, settings: Cont
 
 def list_source_errors(uses: Sequence[SourceUse], harness: str) -> Iterator[tuple[str, str]]:
     if harness not in HARNESSES:
-        yield "harness", _("These discovery rules do not exist.")
+        yield "harness", _("These discovery rules do not exist. Choose other rules.")
     if len(uses) > MAX_SOURCES:
         yield "sources", _("At most %(count)s sources are allowed.") % {"count": MAX_SOURCES}
     if len({use.source.pk for use in uses}) < len(uses):
@@ -114,7 +114,10 @@ def list_source_errors(uses: Sequence[SourceUse], harness: str) -> Iterator[tupl
             message = _("“%(source)s” does not use these discovery rules. Add them to the source first.")
             yield "harness", message % {"source": use.source}
         if use.scope not in SourceScope.values:
-            yield "sources", _("A source can be read as project, home directory, or both.")
+            yield (
+                "sources",
+                _("Choose whether to read the source as a project, as a home directory or as both."),
+            )
         if problem := find_location_problem(use.location):
             yield "sources", f"{use.source}: {problem}"
 
@@ -127,7 +130,7 @@ def list_setting_errors(settings: ContextSettings | None) -> Iterator[tuple[str,
         ("extra_skill_folders", settings.extra_skill_folders, find_skill_folder_problem),
     ):
         if len(values) > MAX_NAMES:
-            yield name, _("At most %(count)s are allowed.") % {"count": MAX_NAMES}
+            yield name, _("Enter at most %(count)s lines.") % {"count": MAX_NAMES}
             continue
         for value in values:
             if problem := find_problem(value):

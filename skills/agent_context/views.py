@@ -83,7 +83,7 @@ def inherit_from_parent(request: WorkspaceRequest, agent: str) -> HttpResponse:
         request,
         _("%(agent)s now inherits its parent's context.") % {"agent": row}
         if row.parent_id
-        else _("Reset to inherited"),
+        else _("The agent's own context settings were removed."),
     )
     return redirect(context_url(request, row))
 
@@ -121,7 +121,7 @@ def build_conflict_form(request: WorkspaceRequest, agent: Agent) -> ContextForm:
     data = request.POST.copy()
     data["revision"] = str(agent.revision)
     form = ContextForm(data, agent=agent, row=get_context_choice(agent).row)
-    form.add_error(None, _("This agent changed after you opened the page. Check it and save again."))
+    form.add_error(None, _("This agent changed after you opened the page. Check the values and save again."))
     return form
 
 

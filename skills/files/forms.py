@@ -28,7 +28,7 @@ class WaiverForm(ActionForm):
     )
     until = forms.DateField(
         label=_("Expires on"),
-        help_text=_("Up to one year from today. The file returns to quarantine the day after."),
+        help_text=_("Up to one year from today. The file returns to quarantine on the day after this date."),
     )
     digest = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
 

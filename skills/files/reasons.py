@@ -28,7 +28,7 @@ STATES_BY_SEVERITY = (
 )
 STATE_REASONS: Mapping[str, str | Promise] = {
     FileState.MISSING: _("This file is no longer in its source."),
-    FileState.CHANGED: _("Content changed since it was last approved."),
+    FileState.CHANGED: _("The content has changed since it was last approved."),
     FileState.NEW: _("Not reviewed yet."),
     FileState.IGNORED: _("Ignored and left out of all prompts."),
 }

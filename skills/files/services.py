@@ -312,7 +312,7 @@ def check_seen_digest(file: ContextFile, digest: str) -> None:
 def check_file_usable(file: ContextFile) -> None:
     if file.state == FileState.QUARANTINED:
         raise FileNotApprovable(
-            _("This revision is in quarantine. Allow its findings first, or fix the file.")
+            _("This revision is in quarantine. Fix the file, or allow its findings first.")
         )
     if file.state == FileState.INVALID:
         raise FileNotApprovable(

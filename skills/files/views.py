@@ -160,7 +160,7 @@ def revoke_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpRespo
     file = get_requested_file(request, key)
     row = get_object_or_404(list_waivers(file).select_related("file__source"), pk=waiver)
     end_waiver(row, by=request.actor)
-    messages.success(request, _("Allowance ended."))
+    messages.success(request, _("Exception ended."))
     return redirect(file_url(file))
 
 

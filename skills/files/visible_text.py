@@ -62,7 +62,7 @@ def build_glyphs(run: str) -> Iterator[Glyph]:
         drawn += count
         yield build_glyph(character, count)
     if left := len(run) - drawn:
-        yield Glyph(f"+{left:,}", _("%(count)s more invisible characters") % {"count": f"{left:,}"})
+        yield Glyph(f"+{left:,}", _("%(count)s more hidden characters") % {"count": f"{left:,}"})
 
 
 def build_glyph(character: str, count: int = 1) -> Glyph:

@@ -132,7 +132,7 @@ class InboxRow:
         if self.reader_count is None:
             return _("read by all agents")
         if not self.reader_count:
-            return _("read by no agent")
+            return _("not read by any agent")
         text = ngettext("read by %(n)s agent", "read by %(n)s agents", self.reader_count)
         return text % {"n": self.reader_count}
 

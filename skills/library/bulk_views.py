@@ -37,7 +37,10 @@ UNASSIGN = BulkAction(
     needs_agent=True,
 )
 ASSIGN_ALL = BulkAction(
-    "give_all", gettext_lazy("Assign to all"), gettext_lazy("Assigned to all agents"), states=("", "trusted")
+    "give_all",
+    gettext_lazy("Assign to all agents"),
+    gettext_lazy("Assigned to all agents"),
+    states=("", "trusted"),
 )
 EXPORT_COLUMNS = [
     ExportColumn("name", lambda listed: listed.title),

@@ -78,8 +78,8 @@ class SkillFilePages(RecordPages[Skill]):
             messages.error(request, error.message)
             return redirect("files:detail", request.workspace.slug, file.pk)
         message = _(
-            "SKILL.md copied as “%(skill)s”. It is not assigned to any agent yet. "
-            "Agents that have both use the copy."
+            "SKILL.md copied as “%(skill)s”. The copy is not assigned to any agent "
+            "yet. Agents that have both the original and the copy use the copy."
         )
         if copied.not_copied:
             paths = format_short_list(copied.not_copied, MAX_PATHS_SHOWN)

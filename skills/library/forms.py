@@ -47,7 +47,7 @@ class SkillForm(RecordForm):
         (_("Skill"), "", ("name", "description", "body")),
         (_("Agents"), "", ("for_all_agents", "agents")),
         (
-            _("Terms"),
+            _("License and use"),
             "",
             ("license", "compatibility", "allowed_tools", "metadata", "disable_model_invocation"),
         ),
@@ -58,7 +58,7 @@ class SkillForm(RecordForm):
         required=False,
         max_length=skill_format_metadata.MAX_METADATA_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=_("One “key: value” per line."),
+        help_text=_("One “key: value” pair per line."),
     )
 
     record: Skill | None

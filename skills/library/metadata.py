@@ -22,7 +22,9 @@ def parse_metadata(text: str) -> dict[str, str]:
             raise ValueError(_("Line %(number)s must have the form “key: value”.") % {"number": number})
     keys = [key.strip() for key, _, _ in pairs]
     if duplicates := {key for key in keys if keys.count(key) > 1}:
-        raise ValueError(_("Duplicate keys: %(keys)s.") % {"keys": ", ".join(sorted(duplicates))})
+        raise ValueError(
+            _("Duplicate keys: %(keys)s. Use each key only once.") % {"keys": ", ".join(sorted(duplicates))}
+        )
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

@@ -32,8 +32,9 @@ from skills.skill_format.tolerance import STRICT_TOLERANCE, apply_tolerance
 SKILL_FILE_NAME = "SKILL.md"
 METADATA_FORMAT_MESSAGE = format_lazy(
     gettext_lazy(
-        "Metadata must be one “key: value” per line: no line breaks, no colon in "
-        "a key, and at most {most} characters in total."
+        "Metadata must have one “key: value” pair per line. Keys and values "
+        "cannot contain line breaks, keys cannot contain colons, and all metadata "
+        "together can have at most {most} characters."
     ),
     most=f"{MAX_METADATA_LENGTH:,}",
 )
@@ -220,7 +221,7 @@ def build_skill_archive(skill: Skill) -> bytes:
         return write_zip([(f"{skill.name}/{SKILL_FILE_NAME}", render_skill(parsed).encode())])
     except InvalidSkill as error:
         raise SkillNotExportable(
-            _("This skill cannot be written as a file: %(problem)s") % {"problem": error}
+            _("This skill cannot be exported: %(problem)s") % {"problem": error}
         ) from error
 
 

@@ -40,7 +40,7 @@ from skills.models import Skill
 MAX_NAMES_SHOWN = 20
 LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written in Dramatis")), ("found", _("Discovered"))]
 STATE_CHOICES = [
-    ("", _("Visible")),
+    ("", _("Not archived or ignored")),
     ("trusted", _("Trusted")),
     ("waiting", _("Not trusted yet")),
     ("quarantined", _("Quarantined")),
@@ -115,9 +115,7 @@ class SkillPages(SkillBulkPages):
         if needed not in {"0", "1"}:
             messages.error(
                 request,
-                gettext(
-                    "Send 1 to require approval for discovered skills, or 0 to use them without approval."
-                ),
+                gettext("Choose whether discovered skills need approval before agents use them."),
             )
             return redirect("skills:list", request.workspace.slug)
         is_unanswered = needed == "1" and in_use not in {"keep", "remove"}

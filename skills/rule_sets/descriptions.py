@@ -29,7 +29,7 @@ CAP_LABELS = {
     "folder_entries": _("Entries per folder"),
     "entries": _("Entries checked"),
     "depth": _("Folder depth"),
-    "seconds": _("Duration of a scan"),
+    "seconds": _("Search duration"),
 }
 
 BYTE_CAPS = ("file_bytes", "total_bytes")

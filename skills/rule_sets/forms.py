@@ -37,9 +37,10 @@ class RuleSetForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),
         help_text=gettext_lazy(
             "JSON. Each rule has a kind, its paths in order, “at” (each: in every "
-            "folder from the root down to the working directory; project: only there) "
-            "and “take” (all, or the first that exists). ~/ is the global folder. "
-            "Limits can be lowered, not raised; file_bytes and total_bytes are bytes."
+            "folder from the root down to the working directory; project: only in the "
+            "working directory) and “take” (all: all files; first: the first that "
+            "exists). ~/ is the global folder. Limits can be lowered but not raised; "
+            "file_bytes and total_bytes are in bytes."
         ),
     )
 
@@ -91,9 +92,10 @@ def parse_rules_json(text: str) -> Any:
         ) from error
     except DuplicateKeyError as error:
         raise forms.ValidationError(
-            _("The key “%(key)s” appears twice in an object.") % {"key": error.key}
+            _("The key “%(key)s” appears more than once in the same object. Remove the duplicates.")
+            % {"key": error.key}
         ) from error
     except (RecursionError, ValueError) as error:
         raise forms.ValidationError(
-            _("This JSON is nested too deeply or contains an infinite number.")
+            _("This JSON is nested too deeply or contains an invalid number, such as NaN or Infinity.")
         ) from error

@@ -113,7 +113,7 @@ class RuleSetPages(RecordPages[RuleSet]):
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         rule_set = self.find(request, key)
         restore_record(rule_set, by=request.actor)
-        messages.success(request, _("“%(name)s” uses your own rules again.") % {"name": key})
+        messages.success(request, _("“%(name)s” uses your custom rules again.") % {"name": key})
         return self.redirect_to_detail(request, key, is_changed=rule_set.is_archived)
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:

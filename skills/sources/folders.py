@@ -99,8 +99,9 @@ def find_directory_problem(directory: str, uses: Sequence[AgentSource]) -> str:
     if not roots:
         message = _(
             "The working directory %(directory)s cannot be found because none of the "
-            "agent's sources has a location. Use a path relative to the root, or set "
-            "the source's location. Until then, files are read from the root."
+            "agent's sources has a location. Use a path relative to a source's root, "
+            "or set the location of a source. Until then, files are read from the "
+            "root."
         )
         return message % {"directory": directory}
     message = _(

@@ -46,13 +46,13 @@ class SourceForm(RecordForm):
         "label": _("The name shown in lists."),
         "folder": _("A path such as teams/support. Defaults to the whole allowed folder."),
         "location": _(
-            "The absolute path of the root on the bots' machine, for example "
-            "/home/user/project. Prompts contain paths below it. If empty, paths are "
-            "relative to the root."
+            "The absolute path of the source's root on the bots' machine, for example "
+            "/home/user/project. File paths in prompts start with it. If empty, they "
+            "are relative to the root."
         ),
         "adoption": _(
             "With automatic approval, changes reach prompts before anyone has "
-            "reviewed them; the inbox shows them as live, not reviewed. Files with "
+            "reviewed them. The inbox shows them as “Live, not reviewed”. Files with "
             "findings always go to quarantine."
         ),
         "allow_hard_links": _(
@@ -64,7 +64,7 @@ class SourceForm(RecordForm):
         (_("Source"), "", ("label", "source_kind")),
         (
             _("Folder"),
-            _("What workers read, and how often. Workers never read outside this folder."),
+            _("What Dramatis reads, and how often. It never reads files outside this folder."),
             FOLDER_FIELDS,
         ),
         (_("Bots"), _("Where bots find this source's files."), ("location",)),
@@ -130,7 +130,10 @@ class SourceForm(RecordForm):
         if lost_readers:
             names = format_short_list([f"{reader.agent} ({reader.harness})" for reader in lost_readers])
             raise forms.ValidationError(
-                gettext("These rules are still used by %(agents)s. Change these agents first.")
+                gettext(
+                    "Agents still use the rules that you removed: %(agents)s. Choose other "
+                    "rules for these agents first."
+                )
                 % {"agents": names}
             )
         return harnesses
@@ -169,7 +172,8 @@ class UploadForm(forms.Form):
         upload: Any = self.cleaned_data["archive"]
         if upload.size > MAX_ZIP_BYTES:
             raise forms.ValidationError(
-                gettext("The file is larger than %(limit)s.") % {"limit": format_size(MAX_ZIP_BYTES)}
+                gettext("The file is larger than %(limit)s. Choose a smaller one.")
+                % {"limit": format_size(MAX_ZIP_BYTES)}
             )
         content: bytes = upload.read()
         return content

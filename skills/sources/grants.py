@@ -50,7 +50,7 @@ def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
     ]
     if names:
         message = _(
-            "%(grant)s is still used by %(names)s. To stop reading immediately, "
+            "%(grant)s is still used by %(names)s. To block access immediately, "
             "remove its root from DRAMATIS_SOURCE_ROOTS."
         )
         raise RecordInUse(message % {"grant": grant, "names": format_short_list(names)})

@@ -33,9 +33,11 @@ def find_location_problem(location: str) -> str:
     if not is_absolute_path(location):
         return gettext("Enter an absolute path, such as /home/user/project or C:\\Users\\user\\project.")
     if not location.isprintable() or (location.startswith("/") and "\\" in location):
-        return gettext("Remove unprintable characters, and any \\ from a path that starts with /.")
+        return gettext(
+            "A path cannot contain unprintable characters. If it starts with /, it cannot contain \\ either."
+        )
     if {".", ".."} & set(split_names(location)):
-        return gettext("A path cannot contain . or .. as a name.")
+        return gettext("A path cannot contain folders named “.” or “..”.")
     return ""
 
 

@@ -178,7 +178,7 @@ def find_source_folder_problem(folder: str) -> str:
         return ""
     names = folder.split("/")
     if folder.startswith(("/", "~")) or "\\" in folder:
-        return gettext("Enter a path below the allowed folder, with / between names.")
+        return gettext("Enter a path relative to the allowed folder. Separate folder names with /.")
     if {"", ".", ".."} & set(names) or len(names) > 20:
         return gettext("Names in a path cannot be empty, . or .., and a path can be at most 20 levels deep.")
     return "" if folder.isprintable() else gettext("The path contains unprintable characters. Remove them.")

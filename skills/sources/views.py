@@ -47,7 +47,7 @@ class SourcePages(RecordPages[Source]):
     one, many = gettext_lazy("source"), gettext_lazy("Sources")
     name, icon, templates = "sources", "source", "skills/sources"
     lede = gettext_lazy(
-        "Where context files and skills come from: folders that workers read, or pushed files."
+        "Where context files and skills come from: allowed folders on the server, or pushed files."
     )
     search_fields = ("label", "slug", "folder", "grant__path")
     write_permission = Permission.MANAGE_SOURCES
@@ -149,10 +149,10 @@ class SourcePages(RecordPages[Source]):
 
     def redirect_after_push(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
         if run.refused:
-            message = _("Pushed, but some files were rejected (%(count)s). See below.")
+            message = _("Files pushed, but some were rejected (%(count)s). See below.")
             messages.warning(request, message % {"count": f"{run.refused:,}"})
         else:
-            messages.success(request, _("Pushed. The files are being scanned."))
+            messages.success(request, _("Files pushed. They are being scanned."))
         return redirect(self.get_record_url(run.source))
 
     # --- page context -----------------------------------------------------------------------------------

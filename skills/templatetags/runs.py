@@ -26,13 +26,13 @@ RUN_TONES = {
 CAUSE_LABELS = {
     "created": _("First refresh"),
     "person": _("Requested"),
-    "schedule": _("On schedule"),
+    "schedule": _("Scheduled"),
     "watch": _("A file changed"),
     "push": _("Files pushed"),
     "confirmed": _("Removal confirmed"),
     "lost": _("After an interruption"),
     "edited": _("Source edited"),
-    "rules": _("Rules edited"),
+    "rules": _("Discovery rules edited"),
     "command": _("Command line"),
 }
 

@@ -63,7 +63,9 @@ class InvalidBundle(DomainError):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         root_reason = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")
         self.refusals = tuple(refusals)
-        super().__init__(root_reason or _("None of these files can be accepted."))
+        super().__init__(
+            root_reason or _("None of these files can be accepted. Check the reason for each file.")
+        )
 
 
 @transaction.atomic
@@ -111,7 +113,10 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor, pusher: Pusher |
     row = get_pushed_files_by_path(source).get(path)
     if row and pusher and not pusher.can_remove(row):
         raise PushedByOther(
-            _("%(path)s was pushed with another key. Removing it requires an admin key with “manage”.")
+            _(
+                "%(path)s was pushed with another key. To remove it, use an admin key "
+                "with the “manage” permission."
+            )
             % {"path": path[:200]}
         )
     if not delete_pushed_files(source, {path}):
@@ -177,12 +182,13 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
         message = _(
-            "A source can have at most %(most)s pushed files. With this push it would have %(count)s."
+            "A source can have at most %(most)s pushed files. This push would bring "
+            "it to %(count)s. Push fewer files."
         )
         counts = {"most": f"{DEFAULT_CAPS.files:,}", "count": f"{len(sizes):,}"}
         raise InvalidBundle([Refusal(ROOT_PATH, "files", message % counts)])
     if sum(sizes.values()) > DEFAULT_CAPS.total_bytes:
-        message = _("All pushed files of a source can have at most %(most)s in total.")
+        message = _("The files pushed to a source can total at most %(most)s. Push fewer or smaller files.")
         raise InvalidBundle(
             [Refusal(ROOT_PATH, "total", message % {"most": format_size(DEFAULT_CAPS.total_bytes)})]
         )

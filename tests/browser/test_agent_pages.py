@@ -107,7 +107,7 @@ def test_responsibilities_are_ordered_by_drag_and_by_keyboard(bobs: Visit, pilot
     page_errors.expected_urls.add(f"{live_server.url}/w/harbour/responsibilities/order/")
     page.keyboard.press("Alt+ArrowDown")
     expect(sort_status(page)).to_contain_text(
-        "The list does not contain all of the agent's active responsibilities."
+        "The list must contain each of the agent's active responsibilities exactly once."
     )
     assert titles(page) == ["Greet ships", "Keep the log", "Light the lamp"]
 

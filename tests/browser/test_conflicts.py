@@ -27,7 +27,7 @@ def test_the_second_editor_sees_the_other_text_and_decides_which_stays(alices, b
     # Without a decision nothing is overwritten.
     assert alices.press("Save") == 409
     assert text_of(workspace) == "Bob says: breathe."
-    alices.follow("Discard mine and reload")
+    alices.follow("Discard my changes and reload")
     expect(field(alices.page, "Text")).to_have_text("Bob says: breathe.")
 
     edit_record(soul, {"text": "Bob says: sleep."}, expected=2, by=Actor.person(bob))

@@ -76,7 +76,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     page.get_by_role("button", name="Copy key").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == secret
-    page.get_by_role("button", name="Copy the curl line").click()
+    page.get_by_role("button", name="Copy the code for curl").click()
     assert "Authorization: Bearer $DRAMATIS_KEY" in page.evaluate("navigator.clipboard.readText()")
     alices.follow("Done")
     alices.sees("Front desk")
@@ -95,7 +95,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     assert alices.page.get_by_label("Secret for Front desk 2").input_value() != secret
     alices.go("keys/")
     alices.follow("Revoke Front desk 2")
-    alices.sees("It stops working immediately")
+    alices.sees("The key stops working immediately")
     alices.press("Revoke")
     alices.sees_message("“Front desk 2” revoked")
     expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")

@@ -61,7 +61,7 @@ def test_a_new_user_and_an_existing_user_join_by_invitation(alices, visitor, wor
     guests.page.context.clear_cookies()
     guests.go(invite(alices, "dora@example.com"))
     alices.sees("carol@example.com")
-    guests.follow("I have an account")
+    guests.follow("Sign in to your account")
     guests.fill(Email="dora@example.com", Password=PASSWORD)
     guests.press("Sign in")
     guests.press("Join as dora@example.com")

@@ -76,7 +76,7 @@ def walk_to_the_first_request(visit: Visit, check: Callable[[Page], None] = chec
 
     page.get_by_role("button", name="Create agent and API key").click()
     visit.sees("Waiting for the first request…")
-    page.get_by_role("button", name="Copy the Terminal line").click()
+    page.get_by_role("button", name="Copy the code for Terminal").click()
     check(page)
     url, headers = parse_commands(page.locator("#line-shell").inner_text())
     assert url.endswith("/api/v1/agents/front-desk/channels/slack/prompt")

@@ -85,7 +85,9 @@ def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     assert upload(alices, ODD) == 422
     alices.sees("Nothing was stored in Pushed files")
     alices.sees("The path is absolute")
-    alices.sees_field_error("Zip archive", "None of these files can be accepted.")
+    alices.sees_field_error(
+        "Zip archive", "None of these files can be accepted. Check the reason for each file."
+    )
 
 
 def test_errors_in_rules_name_their_path(alices):

@@ -100,7 +100,7 @@ def test_a_click_on_a_span_opens_its_record_and_keeps_the_draft(bobs: Visit) -> 
     page.keyboard.type("Low water is at noon.")
     expect(edited_span(page, "Low water is at noon.")).to_be_visible()
 
-    page.get_by_text("Other parts").click()
+    page.get_by_text("Switch part").click()
     page.get_by_role("navigation", name="Parts of this prompt").get_by_role("link", name="Calm").click()
     expect(page.locator("#studio-kept")).to_contain_text("You saved this draft")
     expect(edited_span(page, "Always.")).to_be_visible()
@@ -125,7 +125,7 @@ def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace
     assert (Soul.objects.in_workspace(workspace).get().revision, number_of_versions(workspace)) == (2, 2)
     bobs.go(STUDIO_URL)
     expect(editor(page)).to_contain_text("Be quick.")
-    expect(page.get_by_role("button", name="Restore draft")).to_have_count(0)
+    expect(page.get_by_role("button", name="Restore text")).to_have_count(0)
 
 
 @pytest.mark.parametrize("path", [STUDIO_URL, pytest.param("souls/calm/edit/", marks=pytest.mark.hard)])
@@ -140,12 +140,12 @@ def test_a_closed_tab_loses_nothing(bobs: Visit, path: str) -> None:
     again.go(path)
     expect(page.get_by_role("group", name="Unsaved text")).to_contain_text("You have unsaved text from")
     assert value_of(editor(page)) == OLD
-    page.get_by_role("button", name="Restore draft").click()
+    page.get_by_role("button", name="Restore text").click()
     expect(editor(page)).to_contain_text("Be kind. Be quick.")
     again.go(path)
     page.get_by_role("button", name="Discard").click()
     again.go(path)
-    expect(page.get_by_role("button", name="Restore draft")).to_have_count(0)
+    expect(page.get_by_role("button", name="Restore text")).to_have_count(0)
 
 
 def test_a_change_by_another_user_is_shown_before_saving(alices: Visit, soul: Soul, bob: User) -> None:

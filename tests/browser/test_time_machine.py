@@ -85,7 +85,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
 
     # The list of outdated bots loads by itself.
     alices.go("ledger/")
-    expect(alices.page.get_by_role("complementary")).to_contain_text("but production is version 1")
+    expect(alices.page.get_by_role("complementary")).to_contain_text("but production points to version 1")
 
 
 @SOME_OR_ALL

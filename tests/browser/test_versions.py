@@ -70,7 +70,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     alices.fill(Reason="Too foolish.")
     alices.press("Roll back to version 2")
     alices.sees_message("Rolled back production to version 2")
-    alices.sees("New versions are not deployed")
+    alices.sees("New builds do not change it")
     assert in_production("quick") == [2]
     alices.press("Resume automatic releases")
     assert in_production("quick") == [3]

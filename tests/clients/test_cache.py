@@ -215,7 +215,7 @@ def test_the_copy_is_used_while_the_server_is_down_and_requests_are_rare(stub_se
 
 
 def test_a_silent_server_blocks_only_one_call(make_client, stub_server):
-    client = make_client_with_copy(stub_server, make_client, timeout=0.3)
+    client = make_client_with_copy(stub_server, make_client, timeout=1)
     stub_server.stop()
     with socket.socket() as silent_listener:
         silent_listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -224,11 +224,11 @@ def test_a_silent_server_blocks_only_one_call(make_client, stub_server):
         set_clock(client, 2_000)
         started_at = time.monotonic()
         assert client.prompt().is_stale
-        assert 0.2 < time.monotonic() - started_at < 3
+        assert 0.9 < time.monotonic() - started_at < 5
         set_clock(client, 2_100)
         started_at = time.monotonic()
         assert client.prompt().is_stale
-        assert time.monotonic() - started_at < 0.2
+        assert time.monotonic() - started_at < 0.9
         client.wait_for_refreshes()
 
 

@@ -170,7 +170,7 @@ def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, qui
 
 def test_the_author_cannot_approve_and_the_release_stays_open_for_others(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="Go", by=by_alice)
-    refused(NotAllowed, "Another member", lambda: approve_release(release, by=by_alice))
+    refused(NotAllowed, "A member other than the requester", lambda: approve_release(release, by=by_alice))
     refused(NotAllowed, "need approval from another member", lambda: run_release(release, by=by_alice))
 
 

@@ -39,7 +39,7 @@ def find_chain_faults(version: PromptVersion) -> Iterator[str]:
     if next_hash is None:
         next_hash = version.prompt.last_hash
     if next_hash != version.hash:
-        yield _("The next entry names a different hash.")
+        yield _("The chain continues from a different hash.")
 
 
 def find_digest_faults(version: PromptVersion) -> Iterator[str]:

@@ -27,7 +27,7 @@ def read(browser: Any, target: str, **headers: str) -> str:
 def test_the_page_says_why_and_has_a_way_back(browser):
     page = read(browser, "/")
     assert "Confirm it&#x27;s you" in page or "Confirm it's you" in page
-    assert "This action needs a recent sign-in." in page
+    assert "This action requires a recent sign-in." in page
     assert "Cancel" in page
     assert "Confirm Access" not in page
     assert "reauthenticate to safeguard" not in page
@@ -37,7 +37,7 @@ def test_the_page_says_where_it_continues(browser, workspace):
     page = read(browser, NEW_KEY)
     assert "You will return to:" in page
     assert NEW_KEY in page
-    assert f"This action in <strong><bdi>{workspace.name}</bdi></strong> needs a recent sign-in." in page
+    assert f"This action in <strong><bdi>{workspace.name}</bdi></strong> requires a recent sign-in." in page
 
 
 def test_a_workspace_of_others_is_not_named(browser, elsewhere):

@@ -143,7 +143,7 @@ def test_the_page_imports_an_agent(as_alice, workspace):
     page = as_alice.post(url, {"text": json.dumps(data)}, follow=True)
     text = page.content.decode()
     assert "Agent “Nova” imported." in text
-    assert "These keys were not imported: model." in text
+    assert "These fields were not imported: model." in text
 
 
 def test_the_page_shows_what_is_wrong_with_the_configuration(as_alice, workspace):

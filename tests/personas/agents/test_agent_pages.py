@@ -205,7 +205,8 @@ def test_an_incomplete_or_foreign_order_is_refused(as_bob, workspace, pilot, by_
         answer = post_order(as_bob, pilot, responsibilities)
         assert answer.status_code == 409
         assert (
-            "The list does not contain all of the agent's active responsibilities." in answer.content.decode()
+            "The list must contain each of the agent's active responsibilities exactly once."
+            in answer.content.decode()
         )
     with pytest.raises(DomainError):
         order_responsibilities(pilot, [other.pk, one.pk], by=by_alice)

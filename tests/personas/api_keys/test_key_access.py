@@ -25,7 +25,7 @@ def create(client: Any, workspace: Any, **values: Any) -> Any:
 def test_all_agents_must_be_chosen(as_alice, workspace):
     page = create(as_alice, workspace, agents_access="")
     assert page.status_code == 422
-    assert "Choose “All” or “Only selected”." in page.content.decode()
+    assert "Choose “All, including ones added later” or “Only selected”." in page.content.decode()
     create(as_alice, workspace)
     assert ApiKey.objects.in_workspace(workspace).get().scopes == {"verbs": ["fetch"]}
 
@@ -40,7 +40,7 @@ def test_only_selected_agents_need_a_selection(as_alice, workspace):
 def test_all_with_a_selection_is_a_contradiction(as_alice, workspace):
     make_agent(workspace, "pilot")
     page = create(as_alice, workspace, agents=["pilot"])
-    assert "“All” does not match your selection." in page.content.decode()
+    assert "You chose “All” but also selected items." in page.content.decode()
     assert not ApiKey.objects.in_workspace(workspace).exists()
 
 

@@ -150,7 +150,7 @@ def test_only_a_person_can_make_an_admin_key(workspace, by):
 
 
 def test_only_a_member_can_make_an_admin_key(workspace, mallory):
-    with pytest.raises(InvalidInput, match="acts for a member"):
+    with pytest.raises(InvalidInput, match="acts on behalf of a member"):
         create_key(workspace, "Script", {}, by=Actor.person(mallory), kind=ADMIN)
 
 

@@ -315,7 +315,7 @@ def test_an_ended_key_or_anothers_admin_key_is_not_rotated(as_alice, home, works
     theirs, _ = create_key(workspace, "Bob's", {}, by=Actor.person(bob), kind=ADMIN)
     revoke_key(key, by=BY)
     form = {"name": "Next", "hours": "1", "expires_at": day(9)}
-    for row, complaint in ((key, "is no longer valid"), (theirs, "who must rotate it")):
+    for row, complaint in ((key, "is no longer valid"), (theirs, "so only they can rotate it")):
         answer = as_alice.post(f"{home}{row.pk}/rotate/", form)
         assert answer.status_code == 422
         assert complaint in page_text(answer)

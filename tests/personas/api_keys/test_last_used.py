@@ -75,13 +75,13 @@ def test_a_flood_of_keys_is_bounded(uses):
 
 
 def test_a_use_costs_next_to_nothing(uses):
-    """Ten thousand uses take less than half a second, even on a busy machine."""
+    """Ten thousand uses take less than half a second of processor time."""
     now = timezone.now()
     uses.record_use(1, 1, now)
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(10_000):
         uses.record_use(1, 1, now)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 @pytest.mark.django_db(transaction=True)

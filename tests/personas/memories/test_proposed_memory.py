@@ -66,7 +66,7 @@ def test_no_agent_uses_it_yet(as_alice, workspace):
     make_agent(workspace, "pilot")
     memory = make_memory(workspace, "The reef moved.", state="proposed")
     page = as_alice.get(f"/w/{workspace.slug}/memories/{memory.pk}/").content.decode()
-    assert "No agent yet. If it is approved, all agents can use it." in page
+    assert "No agent yet. If this memory is approved, all agents can use it." in page
     main = page.partition("<main")[2].partition("</main>")[0]
     assert main.count("btn-primary") == 1
 

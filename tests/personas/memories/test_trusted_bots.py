@@ -78,7 +78,7 @@ def test_a_trusted_bot_neither_edits_nor_approves(key_for, workspace, alice, by_
 def test_the_action_is_for_bots_that_write():
     with pytest.raises(BadScopes, match="requires “write”"):
         normalise_scopes({"verbs": ["read", "activate"]}, BOT)
-    with pytest.raises(BadScopes, match="is for bot keys"):
+    with pytest.raises(BadScopes, match="is only for bot keys"):
         normalise_scopes({"verbs": ["write", "activate"]}, ADMIN)
     assert not can_activate_memories({}, BOT)
     assert not can_activate_memories({"verbs": TRUSTED}, ADMIN)

@@ -30,7 +30,10 @@ CASES = {
         "tools",
         {"name": "read_tide"},
         "name",
-        "Another tool in this workspace already has this value. It may be archived.",
+        (
+            "Another tool in this workspace, possibly archived, already has this value. "
+            "Choose a different value."
+        ),
     ),
     "bad address": ("agents", {"name": "P", "slug": "Ünfit!"}, "slug", "lowercase letters"),
     "control character": ("souls", {"label": "Be\x07ll"}, "label", "U+0007"),

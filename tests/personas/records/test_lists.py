@@ -189,7 +189,7 @@ def test_an_empty_list_a_list_without_matches_and_a_viewers_list_differ(workspac
     assert "Create the first one" in page_text(as_bob.get(base))
     page = page_text(as_vera.get(base))
     assert "Create the first one" not in page
-    assert "You have view-only access." in page
+    assert "Your role does not allow you to add one." in page
     make_soul(workspace)
     page = page_text(as_bob.get(f"{base}?q=nowhere"))
     assert "No results" in page
@@ -201,7 +201,7 @@ def test_the_page_of_a_channel_links_to_all_its_agents(workspace, as_bob):
     for number in range(14):
         make_agent(workspace, f"a{number}", channels=[deck if number else hall])
     page = page_text(as_bob.get(f"/w/{workspace.slug}/channels/deck/"))
-    assert "Show all agents" in page
+    assert "View all agents" in page
     [url, *_] = re.findall(r'href="([^"]*channel=deck)"', page)
     listed = page_text(as_bob.get(url))
     assert "Channel: " in listed

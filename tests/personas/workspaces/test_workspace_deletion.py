@@ -57,7 +57,7 @@ def test_the_page_says_what_happens(as_alice, workspace, alice, key_for):
     page = as_alice.get(f"/w/{workspace.slug}/settings/delete/").content.decode()
     assert "1 API key is revoked" in page
     assert "2 members lose access" in page
-    assert f"Owners can restore it for {RESTORE_DAYS} days." in page
+    assert f"Owners can restore the workspace within {RESTORE_DAYS} days." in page
 
 
 def test_keys_invitations_and_pages_end_at_once(as_alice, as_bob, workspace, alice, key_for):

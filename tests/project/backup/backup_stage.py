@@ -50,7 +50,7 @@ def manage(url: str, *arguments: str | Path, **variables: str) -> Done:
     """Run `manage.py` on that database."""
     environment = {**os.environ, "DATABASE_URL": url, "DRAMATIS_POSTGRES_PROGRAMS": programs(), **variables}
     command = [sys.executable, ROOT / "manage.py", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
 
 
 def restore(url: str, backup: Path, checkpoints: Path, **variables: str) -> Done:

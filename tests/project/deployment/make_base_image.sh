@@ -7,6 +7,7 @@
 #
 # PYTHON_PREFIX  the folder with bin/python3.13, built on the same Debian release
 # FOLDER         an empty folder for the files
+# DEBIAN_MIRROR  in the environment: the URL of a Debian mirror
 # NAME           the name of the image, localhost/python:3.13-slim-bookworm by default
 set -eu
 prefix=$1 root=$2/root name=${3:-localhost/python:3.13-slim-bookworm}
@@ -15,7 +16,7 @@ export STORAGE_DRIVER=${STORAGE_DRIVER:-vfs} BUILDAH_ISOLATION=chroot
 # The packages that the official slim image adds to Debian, and the libraries of Python's extension modules.
 debootstrap --variant=minbase \
     --include=ca-certificates,netbase,tzdata,libbz2-1.0,libexpat1,libffi8,liblzma5,libncursesw6,libreadline8,libsqlite3-0,libssl3,libuuid1,zlib1g \
-    bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+    bookworm "$root" "$DEBIAN_MIRROR"
 # The files that Debian's slim image leaves out.
 find "$root/usr/share/doc" "$root/usr/share/man" "$root/usr/share/locale" "$root/usr/share/info" -mindepth 1 -delete
 rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/var/log/*.log "$root"/var/cache/debconf/*-old

@@ -48,9 +48,13 @@ def test_a_frozen_redis_delays_the_answer_by_less_than_a_second(client, settings
     try:
         client.get("/readyz")
         freeze(server.process)
-        began = time.monotonic()
-        answer = client.get("/readyz")
-        assert time.monotonic() - began < 0.9
+        durations = []
+        for _ in range(3):
+            began = time.monotonic()
+            answer = client.get("/readyz")
+            durations.append(time.monotonic() - began)
+        # The fastest of three: a busy machine delays one of them, a missing limit all.
+        assert min(durations) < 0.9
         assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     finally:
         thaw(server.process)

@@ -239,18 +239,18 @@ def test_problems_stay_at_home_until_they_are_mended(as_bob, crew):
 def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):
     Agent.unscoped.update(layout="harbour")
     build(*crew)
-    assert "And others." not in page(as_bob, "rebuilding/")
+    assert "Other builds failed too." not in page(as_bob, "rebuilding/")
     channel = make_channel(workspace)
     more = [make_agent(workspace, channels=[channel]) for _ in range(3)]
     Agent.unscoped.update(layout="harbour")
     build(*more)
-    assert "And others." in page(as_bob, "rebuilding/")
+    assert "Other builds failed too." in page(as_bob, "rebuilding/")
 
 
 def test_slow_workers_are_reported_and_polled_less_often(as_bob, reworded):
     BuildCause.unscoped.update(at=timezone.now() - timedelta(minutes=3))
     html = page(as_bob)
-    assert "Check that the workers are running" in html
+    assert "Rebuilding is taking longer than expected" in html
     assert 'hx-trigger="every 10s"' in html
 
 

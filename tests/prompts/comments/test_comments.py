@@ -168,7 +168,7 @@ def test_a_row_shows_the_number_of_comments_on_its_lines(as_bob, version, ada):
 def test_a_comment_on_a_version_notifies_earlier_commenters(workspace, version, ada, bob):
     comment_on_line(version, 2, text="Why?", by=ada)
     comment_on_line(version, 2, text="Because.", by=Actor.person(bob))
-    title = "Bob commented on line 2 of version 1 of careful on deck"
+    title = "Bob commented on line 2 of version 1 (careful on deck)"
     assert ("Ada", title, "Because.") in list_notified(workspace)
 
 

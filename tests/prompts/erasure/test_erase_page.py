@@ -13,5 +13,5 @@ def test_the_whole_text_and_the_prompts_are_shown(as_alice, workspace):
     memory = make_memory(workspace, text, agent=agent)
     page = as_alice.get(f"/w/{workspace.slug}/erasures/memories/{memory.pk}/").content.decode()
     assert "Her door is green." in page
-    assert "Used now or previously in 1 prompt:" in page
-    assert "Pilot" in page.partition("Used now or previously in 1 prompt:")[2][:200]
+    assert "Currently or previously used in 1 prompt:" in page
+    assert "Pilot" in page.partition("Currently or previously used in 1 prompt:")[2][:200]

@@ -150,7 +150,7 @@ def test_a_version_without_stored_inputs_loses_its_label_and_gets_a_release(stag
     assert "removed by the erasure" in release.message
     move = LabelMove.objects.in_workspace(stage.workspace).order_by("-sequence").first()
     assert move is not None
-    assert "stored their inputs" in move.note
+    assert "stored the inputs of versions" in move.note
     answer = fetch(key_for, stage)
     assert (answer.status_code, answer.json()["code"]) == (410, "erased")
     assert "Release a newer version" in answer.json()["detail"]
@@ -235,7 +235,7 @@ def test_a_roll_back_to_a_version_that_cannot_be_verified_is_refused(stage, by_a
     release_latest(stage.workspace, stage.prompt, by_alice, by_bob)
     first = PromptVersion.objects.in_workspace(stage.workspace).get(number=1)
     first.text_digest = "0" * 64
-    with pytest.raises(Exception, match="cannot be verified"):
+    with pytest.raises(Exception, match="failed verification"):
         roll_back([stage.prompt], by=by_alice, note="Back.", to=first)
 
 
@@ -313,10 +313,16 @@ def test_the_api_returns_the_state_of_an_erasure(stage, admin, settings):
 
 def test_the_page_of_an_erasure_shows_that_prompts_are_being_rebuilt(stage, as_alice, erasure_in_worker):
     base = f"/w/{stage.workspace.slug}/erasures/"
-    assert "are being rebuilt" in as_alice.get(f"{base}{erasure_in_worker.pk}/").content.decode()
+    assert (
+        "is rebuilding the affected prompts"
+        in as_alice.get(f"{base}{erasure_in_worker.pk}/").content.decode()
+    )
     assert "Rebuilding prompts" in as_alice.get(base).content.decode()
     finish_erasure(stage.workspace.pk, erasure_in_worker.pk)
-    assert "are being rebuilt" not in as_alice.get(f"{base}{erasure_in_worker.pk}/").content.decode()
+    assert (
+        "is rebuilding the affected prompts"
+        not in as_alice.get(f"{base}{erasure_in_worker.pk}/").content.decode()
+    )
 
 
 # --- recent login --------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_selected_prompts_are_selected_on_the_release_form(as_bob, pilot, carefu
     response = post_bulk_action(as_bob, "release", get_prompt(careful), get_prompt(pilot))
     assert [target["is_ticked"] for target in response.context["choices"]] == [True]
     page = response.content.decode()
-    assert "2 prompts selected. 1 is already in production." in page
+    assert "2 prompts selected. 1 of them is already in production." in page
     url = response.redirect_chain[-1][0]
     choice = response.context["choices"][0]["value"]
     as_bob.post(url, {"message": "First words", "prompts": [choice]})
@@ -151,9 +151,7 @@ def test_few_prompts_are_rebuilt_at_once_and_many_by_the_workers(as_bob, pilot, 
     response = post_bulk_action(as_bob, "rebuild", get_prompt(pilot))
     assert "Rebuilt 2 prompts: 2 have a new version." in get_messages_text(response)
     assert get_production_number(pilot) == 3
-    assert "the text is unchanged" in get_messages_text(
-        post_bulk_action(as_bob, "rebuild", get_prompt(pilot))
-    )
+    assert "text is unchanged" in get_messages_text(post_bulk_action(as_bob, "rebuild", get_prompt(pilot)))
     settings.DRAMATIS_BUILD_AT_ONCE = 1
     response = post_bulk_action(as_bob, "rebuild", get_prompt(pilot), get_prompt(careful))
     assert "3 prompts are being rebuilt." in get_messages_text(response)

@@ -149,4 +149,4 @@ def test_an_entry_that_is_invalid_is_named_on_the_form(as_bob: Any, deck: Deck) 
     assert answer.status_code == 422
     html = answer.content.decode()
     assert "Use lowercase letters and digits" in html
-    assert "“/a” is listed twice." in html
+    assert "“/a” is listed more than once. Remove the duplicates." in html

@@ -128,7 +128,7 @@ def test_a_new_row_does_not_shift_pages(history, bobs, monkeypatch):
 
 INVALID_FILTERS = {
     "agent=nobody": "Select a valid choice",
-    "version=3": "Choose an agent and a channel",
+    "version=3": "choose an agent and a channel",
     "version=x": "Enter a whole number",
     "status=500": "Select a valid choice",
     "key=1;drop": "Select a valid choice",
@@ -186,7 +186,7 @@ def test_bots_with_a_rolled_back_version_are_listed(history, bobs):
     panel = bobs.get(url(history, "ledger/outdated/"), headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in panel
     assert "Has version 5 of" in panel
-    assert "but production is version 4" in panel
+    assert "but production points to version 4" in panel
 
 
 def test_without_outdated_bots_the_page_says_so(elsewhere, mallory):
@@ -229,7 +229,7 @@ def test_an_editor_requests_a_verification_and_sees_its_result(history, bobs):
     answer = bobs.post(url(history, "verify/run/"))
     assert answer["Location"] == url(history, "verify/")
     run = VerificationRun.objects.in_workspace(history.workspace).get()
-    assert "A worker will start it shortly" in get_html(bobs, url(history, "verify/"))
+    assert "It will start shortly" in get_html(bobs, url(history, "verify/"))
     verify_chain_job(history.workspace.pk, run.pk)
     html = get_html(bobs, url(history, "verify/"))
     assert "Verified: no tampering found" in html

@@ -37,5 +37,5 @@ def test_production_that_uses_an_older_revision_says_so(as_bob, workspace, soul)
     url = f"/w/{workspace.slug}/souls/{soul.slug}/"
     assert "Production uses revision" not in as_bob.get(url).content.decode()
     roll_back(list(AgentPrompt.objects.in_workspace(workspace)), by=BY, note="Too calm.")
-    assert "Production uses revision 1, latest is 2" in as_bob.get(url).content.decode()
+    assert "Production uses revision 1; the latest is 2" in as_bob.get(url).content.decode()
     assert list_unused_layouts(workspace, soul) == []

@@ -119,7 +119,7 @@ def test_a_reviewed_agent_goes_live_with_a_second_users_approval(careful, worksp
 
 def test_the_requester_cannot_approve(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="First", by=by_alice)
-    with pytest.raises(NotAllowed, match="Another member"):
+    with pytest.raises(NotAllowed, match="A member other than the requester"):
         approve_release(release, by=by_alice)
     assert production(careful) is None
 

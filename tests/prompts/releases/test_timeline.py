@@ -88,7 +88,7 @@ def test_only_an_owner_is_offered_to_release_to_a_protected_label(
     protect_label(workspace, PRODUCTION, True, by=Actor.person(alice))
     page = read(as_bob, workspace, outdated)
     assert "Release 1 prompt to production" not in page
-    assert "“production” is protected. Only an owner can release it." in page
+    assert "“production” is a protected label. Only an owner can release to it." in page
     assert "Release 1 prompt to production" in read(as_alice, workspace, outdated)
 
 

@@ -114,7 +114,7 @@ def test_what_was_never_served_here_is_unknown(history, elsewhere):
 def test_an_expired_row_is_reported_with_its_date(history):
     gone = history.served[0].ledger_id
     with pytest.raises(
-        LedgerRowExpired, match=r"was deleted on \d{4}-\d\d-\d\d, because the ledger was kept for 6 months"
+        LedgerRowExpired, match=r"was deleted on \d{4}-\d\d-\d\d, after the retention period of 6 months"
     ):
         replay_entry(history.workspace, gone)
     with pytest.raises(FetchNotFound, match="older than 6 months were deleted"):

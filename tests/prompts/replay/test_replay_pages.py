@@ -76,7 +76,7 @@ def test_a_request_for_many_prompts_lists_them(history, bobs):
     with unguarded():
         by_hand("UPDATE prompts_ledgerentry SET request_id = 'batch'")
         html = page(bobs, address(history, "?request=batch"))
-        assert "This request was served 9 prompts" in html
+        assert "9 prompts served for this request" in html
         assert html.count("/time-machine/fetches/") == 9
 
 

@@ -23,7 +23,7 @@ def test_a_word_of_a_text_finds_its_record(as_alice, workspace):
     make_responsibility(agent, "Watch", text="Count each exclamation.")
     make_skill(workspace, "knots", body="An exclamation is not a knot.")
     results = find(as_alice, workspace, "exclamation")
-    labels = {result["label"] for result in results if result["hint"] == "in the text"}
+    labels = {result["label"] for result in results if result["hint"] == "found in the text"}
     assert labels == {"Pilot", "Calm", "Watch", "knots"}
 
 

@@ -159,7 +159,7 @@ def test_edited_lines_are_highlighted_and_every_span_names_its_source(deck: Deck
     [highlighted] = re.findall(r'<span class="dr-stretch dr-seg is-soul is-edited"[^>]*>([^<]*)</span>', html)
     assert highlighted.strip() == "Be very calm."
     assert 'data-part="souls:calm"' in html
-    assert "revision 3, your unsaved draft" in html
+    assert "revision 3, your draft" in html
     plain = as_alice.post(studio_url("preview"), soul_form("Be brave.\nBe calm.", revision="2"), **HTMX)
     assert "is-edited" not in plain.content.decode()
     gone = as_alice.post(studio_url("preview"), soul_form("Be calm.", revision="2"), **HTMX)
@@ -285,7 +285,7 @@ def test_budget_cached_share_and_scan_findings_are_shown(deck: Deck, as_alice: C
     assert "of a budget of 3" in body
     assert "over budget" in body
     assert "cacheable" in body
-    assert "Warnings about your text" in body
+    assert "check these warnings" in body
     assert "dr-glyph" in response.content.decode()
 
 
@@ -316,7 +316,7 @@ def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by
     assert "⟦" in get_preview(as_alice.get(studio_url())).text
     assert "⟦" not in get_preview(as_alice.get(studio_url(), {"slot-fill": "on", "part": SOUL})).text
     wrong = as_alice.get(studio_url(), {"slot-task": "99", "slot-facts": "nonsense", "slot-timezone": "Mars"})
-    assert get_text(wrong).count("These values were not filled in") == 1
+    assert get_text(wrong).count("Fix these values to see them in the preview") == 1
     assert {"task", "facts", "timezone"} <= set(wrong.context["slots"].errors)
 
 
@@ -432,7 +432,7 @@ def test_the_button_names_its_effect_and_is_red_if_production_changes(deck: Deck
     edit_record(pilot, {"release_policy": ReleasePolicy.REVIEWED}, expected=pilot.revision, by=BY)
     page = as_alice.get(studio_url("review")).content.decode()
     assert "Save and deploy (1 of 2 prompts)" in page
-    assert "Needs a release approved by another member" in page
+    assert "need a release that another member approves" in page
     cook = deck.agents[1]
     edit_record(cook, {"release_policy": ReleasePolicy.REVIEWED}, expected=cook.revision, by=BY)
     page = as_alice.get(studio_url("review")).content.decode()

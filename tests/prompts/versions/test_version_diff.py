@@ -269,7 +269,7 @@ def test_a_section_too_large_to_compare_is_withheld_and_the_rest_is_compared():
     before = [segment("context_files", huge), soul("Be calm.")]
     after = [segment("context_files", huge + "more"), soul("Be quick.")]
     large, small = compare_segments(before, after, count_words).sections
-    assert "too many for a line-by-line comparison" in large.withheld
+    assert "Too long to compare line by line" in large.withheld
     assert (large.state, list(large.lines), small.withheld) == ("changed", [], "")
     assert small.lines
 

@@ -340,8 +340,8 @@ def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, pro
     # There is no earlier version to roll back to.
     assert "Roll back production" not in page(as_alice, "agents/pilot/versions/")
     assert production(prompt) == 1
-    assert "New versions are not deployed" in page(as_alice, "agents/pilot/versions/")
-    assert "Automatic updates resumed" in submit(as_alice, f"prompts/{prompt.pk}/follow/")
+    assert "New builds do not change it" in page(as_alice, "agents/pilot/versions/")
+    assert "Automatic releases resumed" in submit(as_alice, f"prompts/{prompt.pk}/follow/")
     assert production(prompt) == 2
     move = LabelMove.unscoped.filter(prompt=prompt, reason="rollback").get()
     assert (move.note, move.author_label) == ("Too wise.", "alice@example.com")
@@ -387,7 +387,7 @@ def test_a_label_moved_concurrently_is_not_overwritten(as_bob, prompt, by_alice)
 
 def test_reserved_and_invalid_labels_are_rejected(as_bob, prompt):
     messages = {
-        "production": "moves only with builds, releases and rollbacks",
+        "production": "Only builds, releases and rollbacks can move",
         "latest": "is reserved for the newest build",
         "Not A Label": "Label:",
         "": "required",

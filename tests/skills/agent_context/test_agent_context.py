@@ -115,7 +115,7 @@ def test_files_in_force_are_shown_in_the_order_they_are_read(reader, as_bob):
 def test_an_agent_without_a_source_says_why(agent, source, as_bob):
     assert "No source selected yet." in as_bob.get(context_url(agent)).content.decode()
     choose_context(agent, None, "plain", working_directory="", expected=agent.revision, by=BY)
-    assert "Set to read no files." in as_bob.get(context_url(agent)).content.decode()
+    assert "This agent is set to read no files." in as_bob.get(context_url(agent)).content.decode()
 
 
 def test_a_working_directory_outside_the_source_is_reported(reader, source, as_bob, root):

@@ -265,7 +265,7 @@ def test_a_digest_that_was_not_viewed_is_not_approved(source, as_bob):
 
 def test_a_quarantined_revision_cannot_be_approved(poisoned, as_bob):
     response = as_bob.post(file_url(poisoned, "adopt/"), {"digest": poisoned.newest.digest}, follow=True)
-    assert "Allow its findings first" in response.content.decode()
+    assert "allow its findings first" in response.content.decode()
     assert reload_file(poisoned).in_force.content.text == GOOD
 
 
@@ -349,7 +349,7 @@ def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     assert reload_file(poisoned).state == "quarantined"
     page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "Ended" in page
-    assert "End this allowance?" not in page
+    assert "End this exception?" not in page
     assert as_reviewer.post(file_url(poisoned, "waivers/999999/end/")).status_code == 404
 
 

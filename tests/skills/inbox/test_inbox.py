@@ -418,7 +418,7 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
 def test_a_quarantined_file_cannot_be_approved_from_the_inbox(source, inbox, as_bob):
     file = file_at(source, "quarantined/AGENTS.md")
     response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file)]}, follow=True)
-    assert "Allow its findings first" in response.content.decode()
+    assert "allow its findings first" in response.content.decode()
     assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
 
 

@@ -35,5 +35,5 @@ def test_a_file_in_quarantine_says_why_it_is_dangerous_and_how_to_fix_it(as_alic
     file = file_at(source, "quarantined/AGENTS.md")
     page = as_alice.get(f"/w/{workspace.slug}/files/{file.pk}/").content.decode()
     assert "can give a model instructions that people do not see" in page
-    assert "To fix it, open the file at the lines above, remove what is marked below, and save it." in page
+    assert "To fix this, edit the file and remove the text that is marked below." in page
     assert "ZERO WIDTH SPACE" in page

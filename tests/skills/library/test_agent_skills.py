@@ -91,7 +91,7 @@ def test_a_hidden_skill_is_shown_with_the_winner(reader, as_bob):
     assert "has the same name and is used instead" in page
     for label in (
         "Attached to this agent",
-        "For every agent",
+        "For all agents",
         "Found by this agent&#x27;s discovery rules",
         "Assigned to this agent",
     ):

@@ -104,7 +104,7 @@ REFUSED = {
     "control character": (skill_text("tea", body="bell \x07"), [(6, "body", "U+0007")]),
     "metadata of two lines": (
         skill_text("tea", more="metadata:\n  a: |\n    b\n    c: d\n"),
-        [(4, "metadata", "one “key: value” per line")],
+        [(4, "metadata", "one “key: value” pair per line")],
     ),
     "several": (
         skill_text("Bad Name", "x" * 1_025, more=f"license: {'x' * 201}\nmodel: big\n", body="x" * 100_001),

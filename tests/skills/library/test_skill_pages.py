@@ -220,7 +220,7 @@ def test_skills_with_the_same_name_are_marked_and_the_record_wins(workspace, sou
     assert (written.usage.used, dict(first.usage.hidden)) == (1, {"skill record": 1})
     assert (first.agent_count, second.agent_count, written.is_for_all) == (1, 1, True)
     page = re.sub(r"\s+", " ", as_bob.get(f"/w/{workspace.slug}/skills/").content.decode())
-    assert "Same name ×3" in page
+    assert "3 skills with this name" in page
     assert "Used by 1 agent." in page
     assert "Overridden for 1 agent by the skill written in Dramatis." in page
 
@@ -326,7 +326,7 @@ def test_a_skill_is_exported_as_a_folder_that_the_reference_accepts(workspace, a
 def test_a_skill_too_large_for_a_file_says_so(workspace, as_bob):
     make_skill(workspace, "tea", body="🫖" * 70_000)
     response = as_bob.get(f"/w/{workspace.slug}/skills/tea/export/", follow=True)
-    assert "cannot be written as a file" in response.content.decode()
+    assert "cannot be exported" in response.content.decode()
 
 
 # --- live validation ------------------------------------------------------------------------------------

@@ -394,7 +394,7 @@ def test_the_sweep_sends_nothing_that_could_not_begin(source):
 @pytest.mark.django_db
 def test_the_schedule_requests_each_source_when_it_is_due(source, workspace, tmp_path):
     now = timezone.now()
-    due = make_source(workspace, tmp_path, "On schedule", refresh_minutes=15)
+    due = make_source(workspace, tmp_path, "Scheduled", refresh_minutes=15)
     assert [run.source for run in request_due_refreshes(now)] == [due]
     assert request_due_refreshes(now) == []
     refresh_source(claimed(due))

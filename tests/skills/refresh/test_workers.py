@@ -150,10 +150,11 @@ def test_a_frozen_broker_holds_no_page_and_its_work_is_done_later(stage, source,
         statuses = list_run_statuses(source)
     finally:
         stage.thaw()
-    assert seconds < 1.5
+    # The broker is waited for at most a second; without that limit, until it runs again.
+    assert seconds < 5
     assert answer.status_code == 200
     assert "Started refreshing" in answer.content.decode()
-    assert "Waiting for a worker" in answer.content.decode()
+    assert "Waiting to start" in answer.content.decode()
     assert statuses == ["queued"]
     assert swept_until(lambda: is_done_once(source), 30), stage.log()
 

@@ -197,8 +197,11 @@ FAULTS = [
     ("{", "Line 1, column 2: invalid JSON."),
     ("[]", "/: Expected an object."),
     ("{}", "/rules: This key is required."),
-    ('{"rules": [], "rules": []}', "The key “rules” appears twice in an object."),
-    ('{"rules": NaN}', "infinite number"),
+    (
+        '{"rules": [], "rules": []}',
+        "The key “rules” appears more than once in the same object. Remove the duplicates.",
+    ),
+    ('{"rules": NaN}', "invalid number"),
     ("[" * 50_000, "nested too deeply"),
     (json.dumps({"rules": [{"kind": "magic", "paths": []}]}), "/rules/0/kind: Expected one of base"),
     (json.dumps(bad_paths("/etc/passwd")), "/rules/0/paths/0: Expected a path below"),
@@ -293,7 +296,7 @@ def test_limits_have_units():
     caps = {cap.label: cap.value for cap in describe_caps(HARNESSES["claude-code"].caps)}
     assert caps["Size of one file"] == "256 KiB"
     assert caps["Size of all files"] == "16 MiB"
-    assert caps["Duration of a scan"].endswith(" seconds")
+    assert caps["Search duration"].endswith(" seconds")
 
 
 @pytest.mark.parametrize(

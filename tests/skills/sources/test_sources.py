@@ -132,7 +132,7 @@ def test_a_new_source_is_refreshed_at_once(workspace, source, as_admin):
     assert (created.folder, created.harnesses, created.refresh_minutes) == ("deep", ["plain", "opal"], 30)
     run = runs_of(created).get()
     assert (run.status, run.cause, run.actor_label) == ("queued", "created", "ada@example.com")
-    assert "Waiting for a worker" in page_text(answer)
+    assert "Waiting to start" in page_text(answer)
 
 
 def test_a_source_of_pushed_files_has_neither_folder_nor_schedule(workspace, source, as_admin):
@@ -211,7 +211,7 @@ BAD_INPUT: list[tuple[str, object, str]] = [
     ("grant", "", "Choose an allowed folder."),
     ("grant", "999999", "Select a valid choice."),
     ("folder", "../other", "Names in a path cannot be empty, . or .."),
-    ("folder", "/etc", "Enter a path below the allowed folder"),
+    ("folder", "/etc", "Enter a path relative to the allowed folder"),
     ("harnesses", [], "Select at least one set of discovery rules."),
     ("harnesses", ["unheard-of"], "unheard-of is not one of the available choices."),
     ("adoption", "never", "never is not one of the available choices."),
@@ -316,7 +316,10 @@ def test_restoring_a_revision_requests_a_refresh(source, as_alice):
 def test_rules_that_an_agent_works_by_stay(source, as_alice, agent, by_alice):
     choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=by_alice)
     answer = as_alice.post(address(source, "edit/"), edited(source))
-    assert "These rules are still used by Pilot (pi)." in answer.context["form"].errors["harnesses"][0]
+    assert (
+        "Agents still use the rules that you removed: Pilot (pi)."
+        in answer.context["form"].errors["harnesses"][0]
+    )
     source.refresh_from_db()
     assert "pi" in source.harnesses
 
@@ -453,7 +456,7 @@ def test_progress_is_shown_during_a_refresh(source, as_viewer):
     refreshed(source)
     signature, ended = get_progress_state(as_viewer.get(address(source)))
     run = request_refresh(source, cause="person", by=BY)
-    assert "Waiting for a worker" in page_text(live(as_viewer, source, seen=signature, ended=ended))
+    assert "Waiting to start" in page_text(live(as_viewer, source, seen=signature, ended=ended))
     runs_of(source).filter(pk=run.pk).update(
         status="running", started_at=timezone.now(), seen=41, read=7, refused=3
     )

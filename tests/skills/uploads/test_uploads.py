@@ -282,7 +282,10 @@ def test_refused_files_of_a_good_zip_are_shown_with_their_reasons(source, as_bob
     [
         (b"not a zip at all", "This is not a zip archive, or its end is missing."),
         (archive(Part("AGENTS.md"), Part("b.md"))[:-1], "extra data at its end"),
-        (archive(Part("../a.md"), Part("/b.md")), "None of these files can be accepted."),
+        (
+            archive(Part("../a.md"), Part("/b.md")),
+            "None of these files can be accepted. Check the reason for each file.",
+        ),
         (b"", "This file is empty."),
     ],
     ids=["no-zip", "cut-off", "all-refused", "empty"],
