@@ -139,7 +139,7 @@ def _parse_responsibilities(rows: list[Any]) -> list[tuple[str, str]]:
 def _parse_responsibility(index: int, row: Any) -> tuple[str, str]:
     path = f"responsibilities.{index}"
     if not isinstance(row, Mapping):
-        raise InvalidInput.on(path, _("Expected an object with title and content."))
+        raise InvalidInput.on(path, _("Expected an object with “title” and “content”."))
     with _errors_under({}, path):
         text_key = next((key for key in RESPONSIBILITY_TEXT_KEYS if key in row), "content")
         return _get_text(row, "title"), _get_text(row, text_key)

@@ -147,7 +147,7 @@ class Agent(Record):
         super().clean()
         if self.layout not in LAYOUTS:
             raise ValidationError(
-                {"layout": gettext("“%(layout)s” is not a layout.") % {"layout": self.layout}}
+                {"layout": gettext("“%(layout)s” is not a valid layout.") % {"layout": self.layout}}
             )
         self._check_parent_cycle()
 

@@ -199,7 +199,7 @@ class SoulPages(PersonaFilePages[Soul]):
     model, form = Soul, SoulForm
     one, many = _("soul"), _("Souls")
     name, icon, templates = "souls", "soul", "personas/souls"
-    lede = _("Personalities in Markdown. Agents without a soul use the built-in default.")
+    lede = _("Personalities in Markdown. Some layouts use a built-in default for agents without a soul.")
     usage_param, search_fields = "soul", ("label", "text")
     sorts, default_sort, bulk_actions = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
     file_name = "SOUL.md"

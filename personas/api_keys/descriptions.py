@@ -41,10 +41,10 @@ VERB_HELP = _(
     "emergency."
 )
 ACTIVATE_HELP = _(
-    "Only for bots that you trust. Memories that the bot writes are used in "
-    "prompts immediately, without approval. A bot that reads text from "
-    "strangers can be tricked into storing it. Without this permission, the "
-    "bot can only propose memories. Requires a bot key with “Write”."
+    "Only for bots that you trust. Memories that the bot writes become active "
+    "immediately, without approval. A bot that reads text from strangers can "
+    "be tricked into storing it. Without this permission, the bot can only "
+    "propose memories. Requires a bot key with “Write”."
 )
 # Labels of the actions in a comma-separated list, such as “Fetch, render”.
 SCOPE_VERB_LABELS = {

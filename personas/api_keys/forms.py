@@ -175,7 +175,7 @@ class KeyForm(KeyExpiryForm):
                 ),
             )
         elif access == "selected" and not selected:
-            self.add_error(name, gettext("Select at least one."))
+            self.add_error(name, gettext("Select at least one item."))
         elif not access and not selected:
             self.add_error(
                 f"{name}_access", gettext("Choose “All, including ones added later” or “Only selected”.")

@@ -143,7 +143,7 @@ def _validate_scope_list(name: str, value: object) -> list[str]:
         raise BadScopes(_("“%(name)s” must be a list of strings.") % {"name": name})
     if not value:
         # An empty list would allow nothing, but users could take it for "no limit".
-        raise BadScopes(_("“%(name)s” is empty. Omit it to allow all.") % {"name": name})
+        raise BadScopes(_("“%(name)s” is an empty list. To set no limit, omit it.") % {"name": name})
     if len(value) > MAX_SCOPE_ENTRIES:
         raise BadScopes(
             _("“%(name)s” has more than %(most)s entries.") % {"name": name, "most": MAX_SCOPE_ENTRIES}

@@ -115,7 +115,7 @@ def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
     deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
     if not deleted:
         raise DraftChanged(
-            _("Your draft was changed in the meantime, perhaps in another tab. Reload the page.")
+            _("Your draft was changed or discarded in the meantime, perhaps in another tab. Reload the page.")
         )
     return write()
 

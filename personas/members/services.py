@@ -137,7 +137,7 @@ def resend_invitation(invitation: Invitation, *, by: Actor) -> Invitation:
 def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
     """Change the role of a member. Raise DomainError if the workspace would have no owner left."""
     if role not in Role.values:
-        raise InvalidInput.on("role", _("“%(role)s” is not a role.") % {"role": role})
+        raise InvalidInput.on("role", _("“%(role)s” is not a valid role.") % {"role": role})
     membership = _lock_membership(membership)
     if membership.role == role:
         return membership

@@ -44,7 +44,7 @@ class MemoryPages(MemoryBoardPages):
     one, many = gettext_lazy("memory"), gettext_lazy("Memories")
     name, icon, templates = "memories", "memory", "personas/memories"
     lede = gettext_lazy(
-        "Facts your agents know. Bots propose memories and people approve them. "
+        "Facts your agents know. Bots can propose memories for people to approve. "
         "Only active memories are used in prompts."
     )
     key, converter, search_fields = "pk", "int", ("text", "source")

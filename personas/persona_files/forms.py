@@ -73,7 +73,7 @@ class JsonImportForm(FileImportForm):
             try:
                 cleaned["data"] = parse_json(cleaned["text"].encode("utf-8", "surrogatepass"))
             except BadJson as error:
-                self.add_error("text", _("This cannot be imported. %(reason)s") % {"reason": error})
+                self.add_error("text", _("This JSON cannot be imported. %(reason)s") % {"reason": error})
         return cleaned
 
     def add_service_errors(self, error: InvalidInput) -> None:

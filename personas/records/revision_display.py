@@ -112,7 +112,7 @@ def get_linked_model(model: type[Record], name: str) -> type[Record] | None:
 def format_record_names(record: Record, target: type[Record], ids: Iterable[int]) -> str:
     pks = list(ids)
     rows = target.objects.in_workspace(record.workspace_id).in_bulk(pks)
-    return ", ".join(str(rows[pk]) if pk in rows else _("(unknown: %(pk)s)") % {"pk": pk} for pk in pks)
+    return ", ".join(str(rows[pk]) if pk in rows else _("(unknown record %(pk)s)") % {"pk": pk} for pk in pks)
 
 
 def format_list_item(item: Any) -> str:

@@ -191,7 +191,8 @@ def check_not_in_use(record: Record) -> None:
     names = list(users.values_list("name", flat=True))
     if names:
         raise RecordInUse(
-            _("In use by %(names)s. Remove it there first.") % {"names": format_short_list(names)}
+            _("This record is still used by %(names)s. Remove it there first.")
+            % {"names": format_short_list(names)}
         )
 
 
@@ -208,7 +209,7 @@ def convert_save_errors(*, has_savepoint: bool = True) -> Iterator[None]:
     except ValidationError as error:
         raise InvalidInput.from_validation(error) from error
     except IntegrityError as error:
-        message = _("Another member just used this name or position. Reload the page and try again.")
+        message = _("This name or position has just been taken. Reload the page and try again.")
         raise InvalidInput.on(NON_FIELD_ERRORS, message) from error
 
 

@@ -12,8 +12,10 @@ from personas.events.types import EVENT_TYPES
 from personas.models import Agent, Channel, WebhookEndpoint, Workspace
 from personas.records.forms import build_model_field
 
-FILTER_HELP = _("Leave empty to send all types.")
-PROMPT_FILTER_HELP = _("Leave empty to send all events, or select which ones to send events for.")
+FILTER_HELP = _("Leave empty to send events of all types.")
+PROMPT_FILTER_HELP = _(
+    "Leave empty to send all events. Otherwise, only events for the selected items are sent."
+)
 
 
 class EndpointForm(forms.Form):

@@ -52,8 +52,8 @@ PROBLEM_ADVICE = {
     ),
     "precondition_required": _("Send the If-Match header with the ETag of the record that you read."),
     "body_too_large": _("The body is larger than 1 MiB. Send a smaller one."),
-    "body_timeout": _("The body did not arrive within 15 seconds. Send it again."),
-    "unsupported_media_type": _("Send application/json."),
+    "body_timeout": _("The request body did not arrive in time. Send the request again."),
+    "unsupported_media_type": _("Send the request body as application/json."),
     "invalid": _(
         "Each entry in the errors array names an invalid value (by pointer, "
         "parameter or header) and the problem."

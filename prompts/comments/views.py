@@ -60,7 +60,7 @@ def version_comments(request: WorkspaceRequest, prompt: int, number: int) -> Htt
     if request.method == "POST":
         form = LineCommentForm(request.POST)
         if not form.is_valid():
-            messages.error(request, _("Enter a line, and a comment of at most 4,000 characters."))
+            messages.error(request, _("Enter a line number and a comment of at most 4,000 characters."))
             return redirect(f"{back}#{FRAGMENT_ID}")
         add_comment(request, lambda: comment_on_line(version, by=request.actor, **form.cleaned_data))
         return redirect(f"{back}?line={form.cleaned_data['line']}#{FRAGMENT_ID}")

@@ -198,7 +198,13 @@ def bulk_roll_back(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResp
     targets = list_rollback_targets(request.workspace, prompts)
     moving = [target for target in targets if target.target]
     if not moving:
-        messages.error(request, _("Nothing to roll back: production has no earlier version."))
+        messages.error(
+            request,
+            _(
+                "Nothing to roll back: the selected prompts have no earlier version that "
+                "production can return to."
+            ),
+        )
         return redirect_back(request)
     if "seen" not in request.POST:
         return render_rollback_page(request, targets, RollBackForm())

@@ -138,7 +138,11 @@ def list_release_flags(status: PromptStatus) -> Iterator[StatusFlag]:
         if not status["problem"]:
             yield StatusFlag("info", _("Not built yet"))
     elif production is None:
-        yield StatusFlag("warning", _("Not released"), _("Bots get no prompt here until the first release."))
+        yield StatusFlag(
+            "warning",
+            _("Not released"),
+            _("Bots that fetch “production” get no prompt until the first release."),
+        )
     elif latest > production:
         label = _("%(count)d ahead") % {"count": latest - production}
         detail = _("The latest version is %(latest)d. Production is version %(production)d.")

@@ -94,10 +94,7 @@ def check_servable(workspace: Workspace | int, moves: Sequence["PlannedMove"]) -
         if move.version.pk in erased:
             message = _("Version %(number)s of %(prompt)s contains erased text and cannot be served.")
         elif move.reason == MoveReason.ROLLBACK and not is_version_intact(move.version):
-            message = _(
-                "Version %(number)s of %(prompt)s failed verification, so it cannot be "
-                "served. Choose another version."
-            )
+            message = _("Version %(number)s of %(prompt)s failed verification, so it cannot be served.")
         if message:
             values = {"number": move.version.number, "prompt": move.prompt}
             raise InvalidInput.on(

@@ -80,7 +80,9 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     check_label_protection(prompt.workspace_id, [label], by=by)
     if label == PRODUCTION:
-        raise NotAllowed(_("Production cannot be removed, because bots use it. Roll it back instead."))
+        raise NotAllowed(
+            _("The label “production” cannot be removed, because bots use it. Roll it back instead.")
+        )
     if find_prompt_label(prompt, label) is None:
         raise UnknownLabel(_("This prompt has no label “%(label)s”.") % {"label": label})
     apply_label_moves([PlannedMove(prompt, label, None, MoveReason.REMOVED, by=by.label)], by=by)
@@ -201,7 +203,7 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
             )
         if not earlier.filter(version=to).exists():
             raise NotAllowed(
-                _("“%(label)s” never pointed to version %(number)s. Release it instead.")
+                _("“%(label)s” never pointed to version %(number)s. Release this version instead.")
                 % {"number": to.number, "label": label}
             )
         return to

@@ -100,7 +100,7 @@ def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
         message = (
             gettext("Only owners can now move “%(label)s”.")
             if is_protected
-            else gettext("All editors can now move “%(label)s”.")
+            else gettext("“%(label)s” is no longer protected.")
         )
         messages.success(request, message % {"label": label})
     return redirect("labels:list", request.workspace.slug)

@@ -28,7 +28,7 @@ class ReleaseForm(ActionForm):
         label=_("Reviewers"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("Selected reviewers are notified. Others can also approve the release."),
+        help_text=_("Selected reviewers are notified. Other reviewers can also approve the release."),
     )
 
     def __init__(

@@ -200,7 +200,7 @@ def search_by_time(request: WorkspaceRequest) -> HttpResponse:
     values = form.cleaned_data
     prompt = find_prompt_by_slugs(request.workspace, values["agent"], values["channel"])
     if prompt is None:
-        form.add_error("channel", _("This agent was never on this channel."))
+        form.add_error("channel", _("This agent never had a prompt on this channel."))
         return render_replay_search(request, status=422, moment_form=form)
     try:
         replay_prompt(prompt, values["at"], values["label"])

@@ -92,15 +92,21 @@ class PromptSettingsForm(RecordForm):
         "mode": _(
             "Only for the ptc layout. “Single turn” runs one program; “Agent” runs over several turns."
         ),
-        "total_characters": _("Longer prompts are cut, starting with the least important part."),
-        "token_budget": _("Larger prompts are marked as over budget, but not cut."),
+        "total_characters": _(
+            "Longer prompts are truncated, starting with the largest section that can be shortened."
+        ),
+        "token_budget": _("Larger prompts are marked as over budget, but not truncated."),
         "per_file": _("Longer context files are truncated. Default: 20,000."),
-        "all_files": _("Context files beyond this total are cut. Default: 60,000."),
+        "all_files": _("Context files are truncated beyond this total. Default: 60,000."),
         "list_sample": _("Items shown per list in the data inventory. Default: 3."),
-        "string_truncate": _("Longer texts are cut in the data inventory. Default: 500."),
+        "string_truncate": _("Longer texts are truncated in the data inventory. Default: 500."),
     }
     fieldsets = (
-        (_("Persona"), _("For agents that do not set their own."), PERSONA_FIELDS),
+        (
+            _("Persona"),
+            _("Used for agents without their own identity, soul or user profile."),
+            PERSONA_FIELDS,
+        ),
         (_("Format"), "", ("native_tools", "entry", "mode")),
         (_("Mission and data"), "", ("mission", "signature", "sample_data", "hidden")),
         (_("Size"), "", ("total_characters", "token_budget", "per_file", "all_files", "section_limits")),
@@ -117,7 +123,7 @@ class PromptSettingsForm(RecordForm):
         choices=OMIT_REFERENCE_CHOICES,
         required=False,
         label=_("Leave out the language reference"),
-        help_text=_("Only for the ptc layout, if the model already knows the language."),
+        help_text=_("Only for the ptc layout. Use this if the model already knows the language."),
     )
     section_limits = SectionLimitsField(
         required=False,

@@ -42,7 +42,9 @@ class SlotForm(forms.Form):
         max_length=64,
         label=gettext_lazy("Time zone of the call"),
         validators=[validate_timezone],
-        help_text=gettext_lazy("For example Europe/Vienna. Defaults to the user's time zone."),
+        help_text=gettext_lazy(
+            "For example Europe/Vienna. Defaults to the time zone in the user profile, or to UTC."
+        ),
     )
     task = forms.IntegerField(
         required=False, min_value=1, max_value=2**31 - 1, label=gettext_lazy("Task number")

@@ -355,7 +355,7 @@ OMISSION_REASONS = {
     "no context files": _("no context files"),
     "no directory that the agent can reach": _("no directory that the agent can access"),
     "no documentation is named, or the base is replaced": _(
-        "no documentation, or SYSTEM.md replaces the base"
+        "no documentation, or SYSTEM.md replaces the base prompt"
     ),
     "no identity": _("no identity"),
     "no identity with a sentence to say, or the simple entry point": _(
@@ -382,7 +382,7 @@ OMISSION_REASONS = {
     "nothing the agent can do keeps anything": _("the agent has no storage"),
     "nothing to say": _("empty"),
     "sub-agents do not plan": _("sub-agents do not plan"),
-    "the base is replaced": _("SYSTEM.md replaces the base"),
+    "the base is replaced": _("SYSTEM.md replaces the base prompt"),
     "the call says nothing": _("not sent with the call"),
     "the channel has no formatting rules": _("the channel has no formatting rules"),
     "the simple entry point": _("the entry point is set to Simple"),

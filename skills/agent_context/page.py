@@ -40,7 +40,7 @@ class ContextChoice:
             return _("This agent is set to read no files.")
         if all(source.is_archived for source in sources):
             return _("This agent's source “%(source)s” is archived.") % {"source": sources[-1]}
-        return _("Its discovery rules no longer exist.")
+        return _("This agent's discovery rules no longer exist.")
 
 
 def get_context_choice(agent: Agent, lineage: AgentLineage | None = None) -> ContextChoice:

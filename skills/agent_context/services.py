@@ -106,7 +106,7 @@ def list_source_errors(uses: Sequence[SourceUse], harness: str) -> Iterator[tupl
     if harness not in HARNESSES:
         yield "harness", _("These discovery rules do not exist. Choose other rules.")
     if len(uses) > MAX_SOURCES:
-        yield "sources", _("At most %(count)s sources are allowed.") % {"count": MAX_SOURCES}
+        yield "sources", _("An agent can use at most %(count)s sources.") % {"count": MAX_SOURCES}
     if len({use.source.pk for use in uses}) < len(uses):
         yield "sources", _("Each source can be selected only once.")
     for use in uses:

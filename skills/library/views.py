@@ -127,7 +127,10 @@ class SkillPages(SkillBulkPages):
         message = (
             gettext("Discovered skills now need approval before agents use them.")
             if needed == "1"
-            else gettext("Discovered skills are now used as soon as they pass the scan.")
+            else gettext(
+                "Discovered skills are now used as soon as they pass the scan, unless "
+                "their source requires manual review."
+            )
         )
         if files:
             template = (

@@ -87,8 +87,8 @@ def confirm_removal(source: Source, run_id: int, *, by: Actor) -> RefreshRun:
     if hold is None or seen is None or not set(hold.missing_paths or ()) <= set(seen.missing_paths or ()):
         raise HoldChanged(
             _(
-                "This source was refreshed again, and other files are missing now. Check "
-                "the list and try again."
+                "This source was refreshed again, and the list of missing files has "
+                "changed. Check the list before you confirm the removal."
             )
         )
     run = request_refresh(source, cause="confirmed", by=by)

@@ -21,7 +21,7 @@ SCOPE_LABELS = {
     "each": _("In each folder from the root down to the working directory"),
     "project": _("Only in the working directory"),
 }
-MATCH_MODE_LABELS = {"all": _("All of them"), "first": _("The first that exists")}
+MATCH_MODE_LABELS = {"all": _("All that exist"), "first": _("The first that exists")}
 CAP_LABELS = {
     "file_bytes": _("Size of one file"),
     "total_bytes": _("Size of all files"),

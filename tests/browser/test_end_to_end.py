@@ -83,7 +83,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     """Release a change: the requester and editors cannot approve it, a reviewer can."""
     alices.go("releases/new/?agent=pilot")
     alices.fill(Message="Say ahoy")
-    alices.press("Request release of all 2")
+    alices.press("Request release of all listed prompts (2)")
     alices.sees_message("Release 2 requested.")
     alices.sees("Another member must approve this release")
     for visit in (alices, bobs):

@@ -56,10 +56,10 @@ def test_dangerous_actions_ask_with_a_dialog_of_the_page(alices, workspace):
 
     page.on("dialog", dismiss)
     alices.go("settings/")
-    page.get_by_label("Keep for (months)").fill("30")
+    page.get_by_label("Keep ledger rows for (months)").fill("30")
     page.get_by_role("button", name="Save retention period").click()
     dialog = page.get_by_role("dialog", name="Are you sure?")
-    expect(dialog).to_contain_text("Older rows will be deleted")
+    expect(dialog).to_contain_text("Rows older than the new period will be deleted")
     assert not axe_violations(page)
     dialog.get_by_role("button", name="Cancel").click()
     workspace.refresh_from_db()
@@ -109,7 +109,9 @@ def test_saving_without_a_connection_keeps_the_text(alices, workspace, page_erro
     page.locator("[name=label]").fill("Calmer")
     page.context.set_offline(True)
     page.get_by_role("main").get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("The server cannot be reached. Nothing was changed.")).to_be_visible()
+    expect(
+        page.get_by_text("The server cannot be reached. Check your connection, then try again.")
+    ).to_be_visible()
     expect(page.locator("[name=label]")).to_have_value("Calmer")
     page.context.set_offline(False)
     page_errors.messages = [message for message in page_errors.messages if "ERR_INTERNET" not in message]

@@ -126,7 +126,7 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
     assert "state=waiting" in alices.page.url
     alices.sees("wait")
     alices.press("Trust discovered skills automatically")
-    alices.sees_message("Discovered skills are now used as soon as they pass the scan.")
+    alices.sees_message("Discovered skills are now used as soon as they pass the scan")
     alices.press("Require trust")
     alices.sees("nobody has trusted them")
     problems = axe_violations(alices.page) + find_overflows(alices.page)

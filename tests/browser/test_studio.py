@@ -163,7 +163,7 @@ def test_a_change_by_another_user_is_shown_before_saving(alices: Visit, soul: So
     assert not axe_violations(page)
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text("Bob changed this")
-    expect(page.get_by_role("button", name="Discard mine, keep theirs")).to_be_visible()
+    expect(page.get_by_role("button", name="Discard my draft, keep the saved version")).to_be_visible()
     assert Soul.objects.in_workspace(soul.workspace).get().text == "Be Bob."
 
 

@@ -53,7 +53,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     bobs.go("releases/")
     bobs.follow("New release")
     bobs.fill(Message="Wiser words")
-    bobs.press("Request release of all 2")
+    bobs.press("Request release of all listed prompts (2)")
     bobs.sees_message("Release 1 requested.")
     bobs.sees("Another member must approve this release")
     alices.go("releases/")
@@ -77,7 +77,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
 
     bobs.go("releases/new/?agent=careful")
     bobs.fill(Message="Foolish words")
-    bobs.press("Request release of all 2")
+    bobs.press("Request release of all listed prompts (2)")
     reword(crew, "Be wise.")
     alices.go("releases/2/")
     alices.sees("of these prompts changed after it was requested")

@@ -150,7 +150,7 @@ def test_the_page_shows_what_is_wrong_with_the_configuration(as_alice, workspace
     data = {"name": "Nova", "responsibilities": [7]}
     page = as_alice.post(f"/w/{workspace.slug}/agents/import/", {"text": json.dumps(data)})
     assert page.status_code == 422
-    assert "responsibilities[0]: Expected an object with title and content." in page.content.decode()
+    assert "responsibilities[0]: Expected an object with “title” and “content”." in page.content.decode()
     page = as_alice.post(f"/w/{workspace.slug}/agents/import/", {"text": "[]"})
     assert page.status_code == 422
     assert "__all__" not in page.content.decode()

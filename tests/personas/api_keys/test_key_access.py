@@ -32,7 +32,9 @@ def test_all_agents_must_be_chosen(as_alice, workspace):
 
 def test_only_selected_agents_need_a_selection(as_alice, workspace):
     make_agent(workspace, "pilot")
-    assert "Select at least one." in create(as_alice, workspace, agents_access="selected").content.decode()
+    assert (
+        "Select at least one item." in create(as_alice, workspace, agents_access="selected").content.decode()
+    )
     create(as_alice, workspace, agents_access="selected", agents=["pilot"])
     assert ApiKey.objects.in_workspace(workspace).get().scopes["agents"] == ["pilot"]
 

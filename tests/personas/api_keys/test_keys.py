@@ -111,7 +111,7 @@ def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
     [
         ([], "object whose values are lists"),
         ({"colour": ["red"]}, "“colour” is not"),
-        ({"agents": []}, "Omit it"),
+        ({"agents": []}, "omit it"),
         ({"agents": "pilot"}, "a list of strings"),
         ({"agents": [7]}, "a list of strings"),
         ({"agents": [""]}, "a list of strings"),

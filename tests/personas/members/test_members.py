@@ -110,7 +110,7 @@ def test_one_of_two_owners_may_leave(workspace, alice, bob, by_alice):
 
 
 def test_an_unknown_role_is_refused(workspace, bob, by_alice):
-    with pytest.raises(InvalidInput, match="is not a role"):
+    with pytest.raises(InvalidInput, match="is not a valid role"):
         change_role(membership(workspace, bob), "emperor", by=by_alice)
 
 

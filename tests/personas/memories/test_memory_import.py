@@ -164,9 +164,9 @@ def test_the_page_imports_an_upload_and_lists_the_result(as_alice, workspace):
     [
         ('["Fine.", 7]', "[1]: Expected text or an object."),
         ('{"memories": [{"text": 7}]}', "memories[0].text: Must be text."),
-        ("[", "This cannot be imported."),
-        ('["\\ud800"]', "This cannot be imported."),
-        ("[" * 5_000, "This cannot be imported."),
+        ("[", "This JSON cannot be imported."),
+        ('["\\ud800"]', "This JSON cannot be imported."),
+        ("[" * 5_000, "This JSON cannot be imported."),
         ("", "Choose a file or paste its text."),
     ],
 )

@@ -71,7 +71,7 @@ def test_quick_start_and_import_use_the_default(reviewing, as_alice):
     values = {"name": "Desk", "soul": "", "channel": "web"}
     page = as_alice.post(f"/w/{reviewing.slug}/quick-start/", values, follow=True)
     assert get_policy(reviewing, "desk") == ReleasePolicy.REVIEWED
-    assert "This agent requires review" in page.content.decode()
+    assert "Releases of this agent require approval" in page.content.decode()
     as_alice.post(f"/w/{reviewing.slug}/agents/import/", {"text": '{"name": "Nova"}'})
     assert get_policy(reviewing, "nova") == ReleasePolicy.REVIEWED
 

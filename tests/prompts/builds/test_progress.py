@@ -222,7 +222,7 @@ def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
     assert "2 of 4 prompts rebuilt." in end
     assert "The layout “harbour” no longer exists." in end
     assert 'href="/w/harbour/agents/mate-1/versions/?channel=bridge"' in end
-    assert "Bots still get the previous version." in end
+    assert "This does not change what bots get." in end
     assert "hx-get" not in end
 
 

@@ -79,7 +79,7 @@ def test_selected_prompts_are_selected_on_the_release_form(as_bob, pilot, carefu
     response = post_bulk_action(as_bob, "release", get_prompt(careful), get_prompt(pilot))
     assert [target["is_ticked"] for target in response.context["choices"]] == [True]
     page = response.content.decode()
-    assert "2 prompts selected. 1 of them is already in production." in page
+    assert "2 prompts selected. 1 has nothing to release." in page
     url = response.redirect_chain[-1][0]
     choice = response.context["choices"][0]["value"]
     as_bob.post(url, {"message": "First words", "prompts": [choice]})
@@ -135,7 +135,7 @@ def test_a_rollback_without_an_earlier_version_shows_an_error(as_alice, workspac
     fresh = make_agent(workspace, "fresh", channels=stage.channels[:1])
     rebuild(fresh)
     response = post_bulk_action(as_alice, "roll-back", get_prompt(fresh))
-    assert "production has no earlier version" in get_messages_text(response)
+    assert "have no earlier version that production can return to" in get_messages_text(response)
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_an_empty_workspace_offers_three_ways_to_start(as_alice, as_bob, stage):
         assert text in page
     assert "Ask an owner or admin to load the demo." in get_html(get_fleet_page(as_bob))
     page = get_html(get_fleet_page(stage.client("Vera")))
-    assert "An editor in this workspace can create the first one." in page
+    assert "Ask an owner, admin or editor to create the first agent." in page
     assert "Create an agent" not in page
 
 

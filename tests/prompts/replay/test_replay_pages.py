@@ -86,7 +86,7 @@ NOWHERE = {
     "?agent=pilot&channel=deck&label=production&at=soon": "Enter a valid date/time",
     "?agent=pilot&channel=deck&label=production&at=2999-01-01T00:00": "Enter a time in the past",
     "?agent=nobody&channel=deck&label=production&at=2026-01-01T00:00": "Select a valid choice",
-    "?agent=cook&channel=mast&label=production&at=2026-01-01T00:00": "was never on this channel",
+    "?agent=cook&channel=mast&label=production&at=2026-01-01T00:00": "never had a prompt on this channel",
     "?agent=pilot&channel=deck&label=Bad+Label&at=2026-01-01T00:00": "owercase letters",
     "?agent=pilot&channel=deck&label=production&at=2019-01-01T00:00": "did not exist yet",
     "?agent=pilot&channel=deck&label=nope&at=2019-01-01T00:00": "This prompt never had a label “nope”.",

@@ -141,7 +141,7 @@ def test_a_label_moves_only_after_its_review(editor, pilot):
     page = editor.post(action.path, action.data).content.decode()
     assert "Bots that request the label “canary” get the new version" in page
     assert "calm" in page
-    assert "deployed to production" not in page
+    assert "to production immediately" not in page
     check_review(editor, action)
 
 

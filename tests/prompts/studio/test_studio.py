@@ -458,12 +458,12 @@ def test_applying_saves_with_the_message_and_deletes_the_draft(
 
 
 def test_an_unreleased_version_links_to_the_release_request(deck: Deck, as_alice: Client) -> None:
-    assert "is not in production yet" not in get_text(as_alice.get(studio_url()))
+    assert "is not in production" not in get_text(as_alice.get(studio_url()))
     pilot = deck.agents[0]
     edit_record(pilot, {"release_policy": ReleasePolicy.REVIEWED}, expected=pilot.revision, by=BY)
     deck.reword("Be wise.")
     page = as_alice.get(studio_url())
-    assert "Version 2 is not in production yet." in get_text(page)
+    assert "Version 2 is not in production." in get_text(page)
     assert "/w/harbour/releases/new/?agent=pilot" in page.content.decode()
 
 
@@ -501,7 +501,7 @@ def test_the_impact_panel_of_a_form_shows_the_same_numbers(deck: Deck, as_alice:
         "Changes 2 prompts for 2 agents, 1 unique change, +4 tokens, 2 cached prefixes will change."
         in get_text(response)
     )
-    assert "are deployed to production immediately" in get_text(response)
+    assert "move to production immediately" in get_text(response)
     page = as_alice.post("/w/harbour/impact/souls/calm/", soul_form("Be wise."))
     assert re.search(r'btn btn-error"[^>]*>Save and deploy \(2 prompts\)', page.content.decode())
 

@@ -221,7 +221,7 @@ def test_a_version_shows_every_line_with_where_it_came_from(as_bob, prompt, soul
     html = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
     assert 'href="/w/harbour/souls/calm/history/1/"' in html
     assert "Be brave." in html
-    assert "Recomputed from the stored row" in html
+    assert "Recomputed from the stored version" in html
     assert '<span class="dr-slot">⟦now⟧</span>' in html
 
 

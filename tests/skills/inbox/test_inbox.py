@@ -171,7 +171,7 @@ def test_files_of_an_archived_source_are_not_shown(source, inbox, as_bob):
 
 def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
     assert "Add a source" in as_alice.get(CABIN).content.decode()
-    assert "when an admin adds a folder" in as_bob.get(CABIN).content.decode()
+    assert "when an owner or admin adds a folder" in as_bob.get(CABIN).content.decode()
     refreshed(make_source(cabin, tmp_path))
     assert "All done" in as_bob.get(CABIN).content.decode()
 

@@ -111,7 +111,7 @@ def test_an_agent_without_skills_shows_how_to_get_some(elsewhere, as_mallory):
     agent = make_agent(elsewhere, "pilot")
     page = as_mallory.get(f"/w/elsewhere/agents/{agent.slug}/skills/").content.decode()
     assert "No skills" in page
-    assert "This agent reads no folders." in page
+    assert "This agent does not read any source." in page
 
 
 def test_the_reader_of_one_agent_equals_its_reader_among_all(workspace, reader):
