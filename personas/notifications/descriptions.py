@@ -121,7 +121,7 @@ COUNTED_TITLES: dict[str, Callable[[int], str]] = {
         "%(count)s memory was proposed", "%(count)s memories were proposed", count
     ),
     "context_file.waiting": lambda count: ngettext(
-        "%(count)s context file needs review", "%(count)s context files need review", count
+        "%(count)s context file changed", "%(count)s context files changed", count
     ),
 }
 

@@ -125,7 +125,7 @@ def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
     )
     refused(
         UnknownLabel,
-        "“canary” does not exist for",
+        "has no label “canary”",
         lambda: roll_back([quick], by=by_alice, note="Back.", label="canary"),
     )
 
@@ -133,7 +133,7 @@ def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
 def test_one_prompt_without_the_label_stops_the_roll_back_of_all(quick, careful, by_alice):
     refused(
         UnknownLabel,
-        "“production” does not exist for Careful",
+        "has no label “production”",
         lambda: roll_back([quick, careful], by=by_alice, note="Back."),
     )
 

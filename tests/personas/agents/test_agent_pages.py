@@ -181,7 +181,7 @@ def test_an_effective_setting_names_the_level_it_comes_from(as_bob, workspace, p
     budget = values[values.index("Token budget") : values.index("Ledger kept for")]
     assert "4,000" in budget
     assert "prompt-settings/workspace/" in budget
-    assert "Different on Deck" in budget
+    assert "Overridden on Deck" in budget
     mode = values[values.index("<dt>Mode") : values.index("<dt>Mission")]
     assert "prompt-settings/agents/pilot/" in mode
     assert "24 months" in values

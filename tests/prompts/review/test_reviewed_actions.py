@@ -139,7 +139,7 @@ def test_a_file_or_skill_is_used_only_after_its_review(editor, workspace, source
 def test_a_label_moves_only_after_its_review(editor, pilot):
     action = prepare_label(pilot)
     page = editor.post(action.path, action.data).content.decode()
-    assert "Bots that request the label “canary” get the new version" in page
+    assert "Bots that request another label (canary) get the new version" in page
     assert "calm" in page
     assert "to production immediately" not in page
     check_review(editor, action)
