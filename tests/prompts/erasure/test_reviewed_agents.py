@@ -150,7 +150,7 @@ def test_a_version_without_stored_inputs_loses_its_label_and_gets_a_release(stag
     assert "removed by the erasure" in release.message
     move = LabelMove.objects.in_workspace(stage.workspace).order_by("-sequence").first()
     assert move is not None
-    assert "stored the inputs of versions" in move.note
+    assert "stored their inputs" in move.note
     answer = fetch(key_for, stage)
     assert (answer.status_code, answer.json()["code"]) == (410, "erased")
     assert "Release a newer version" in answer.json()["detail"]

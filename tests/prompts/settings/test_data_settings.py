@@ -117,7 +117,7 @@ def test_invalid_settings_are_refused_by_field(
         ("sample_data", '{"a":' * 70 + "1" + "}" * 70, "nested more than 64 deep"),
         ("sample_data", '{"a":' * 9_000 + "1" + "}" * 9_000, "nested too deeply"),
         ("signature", "user_id :int", "does not parse at character 1"),
-        ("section_limits", "memories 4", "“memories 4” is not a limit."),
+        ("section_limits", "memories 4", "“memories 4” is not a valid limit."),
         ("section_limits", "dreams: 4", "No layout has a section “dreams”."),
         ("section_limits", "memories: 4\nmemories: 5", "“memories” has two limits. Remove one of them."),
         ("list_sample", "0", "Must be at least 1."),

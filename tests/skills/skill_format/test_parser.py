@@ -156,7 +156,7 @@ def test_many_small_problems_do_not_hide_a_grave_one():
             "---\n".encode("utf-16"),
             ("Byte 1 (0xFF) is not UTF-8. The file seems to be UTF-16. Save it as UTF-8."),
         ),
-        (b"x" * 262_145, "The file is larger than 256 KiB. Choose a smaller one."),
+        (b"x" * 262_145, "The file is larger than 256 KiB."),
         (f"---\n{HEAD}---\n\x00".encode(), "The character U+0000 is not allowed."),
         (f"---\n{HEAD}---\n\ud800", "The character U+D800 is not allowed."),
         (f"---\n{HEAD}# {'x' * 16_384}\n---\n", "The front matter is longer than 16 KiB."),
