@@ -191,8 +191,7 @@ def check_not_in_use(record: Record) -> None:
     names = list(users.values_list("name", flat=True))
     if names:
         raise RecordInUse(
-            _("In use by %(names)s. Remove it there first.")
-            % {"names": format_short_list(names)}
+            _("In use by %(names)s. Remove it there first.") % {"names": format_short_list(names)}
         )
 
 

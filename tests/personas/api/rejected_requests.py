@@ -64,9 +64,7 @@ ALLOWED_REASONS = (
     # The account that the key acts for.
     AllowedReason(STATE, "Set up a second factor .*", "/requires_second_factor", "PATCH .*/workspace"),
     # A digest names a text, as an ETag does.
-    AllowedReason(
-        REFERENCE, "The digest is not the SHA-256 of this text.", "/text", "POST .*/prompts:report"
-    ),
+    AllowedReason(REFERENCE, "The digest does not match the text. .*", "/text", "POST .*/prompts:report"),
     AllowedReason(LIMIT, "A number has more than 19 digits."),
     # All levels of settings have one schema: a generator of clients cannot derive one from another.
     AllowedReason(

@@ -206,7 +206,7 @@ def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested,
     assert "changed after it was requested" in page(as_alice, "releases/1/")
     assert "Changed after the request" in submit_action(as_alice, 1, "approve")
     html = page(as_alice, "releases/1/")
-    assert "out of date" in html
+    assert "Invalidated" in html
     assert (
         "Changed after the request: Careful · Deck and Careful · Bridge. Request the release again." in html
     )
