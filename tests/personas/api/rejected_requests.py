@@ -47,8 +47,8 @@ ALLOWED_REASONS = (
         "POST .*/releases.*",
     ),
     AllowedReason(REFERENCE, "No layout has a section “.*", "/section_limits", "PUT .*/prompt-settings/.*"),
-    AllowedReason(REFERENCE, "Enter a line from 1 to .*", "/line", "POST .*/comments"),
-    AllowedReason(REFERENCE, "This ledger entry is not .*", "/ledger_id", "POST .*/prompts:report"),
+    AllowedReason(REFERENCE, "Enter a line number from 1 to .*", "/line", "POST .*/comments"),
+    AllowedReason(REFERENCE, "This ledger row is not .*", "/ledger_id", "POST .*/prompts:report"),
     AllowedReason(REFERENCE, ".* its host has no public address.", "/url", ".*/webhooks.*"),
     AllowedReason(STATE, "The agent is not on this channel.", "/channel", "POST .*/preview"),
     # A name is taken.
@@ -69,7 +69,7 @@ ALLOWED_REASONS = (
     # All levels of settings have one schema: a generator of clients cannot derive one from another.
     AllowedReason(
         RELATION,
-        "Choose an agent's identity, soul and user profile on the agent itself.",
+        "Set an agent's identity, soul and user profile on the agent.*",
         label=r"PUT .*/prompt-settings/agents/\{agent\}",
     ),
     AllowedReason(RELATION, "“Valid until” must come after “valid from”.", label=".*"),
