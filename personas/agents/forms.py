@@ -24,7 +24,7 @@ LAYOUT_LABELS = {
     "opal": _("Opal: six tagged sections for coding agents"),
     "pi": _("Pi: base prompt, project context, skills, date"),
     "moltis": _("Moltis: identity, soul, runtime, tools"),
-    "nova": _("Nova: ten tagged sections, responsibilities by title"),
+    "nova": _("Nova: ten tagged sections, each responsibility tagged with its title"),
     "ptc": _("PTC: a program generator with typed tools"),
 }
 
@@ -47,7 +47,7 @@ class IdentityForm(RecordForm):
     editors = {"text": "markdown", "extra": "yaml"}
     labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
     help_texts = {
-        "label": _("What your team calls this identity in lists."),
+        "label": _("The name your team sees in lists."),
         "name": _("What the agent calls itself."),
         "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
         "creature": _("Completes “You are a …”."),
@@ -71,7 +71,7 @@ class SoulForm(RecordForm):
     model_fields = ("label", "text")
     editors = {"text": "markdown"}
     help_texts = {
-        "label": _("What your team calls this soul in lists."),
+        "label": _("The name your team sees in lists."),
         "text": _("Markdown. If empty, agents use the built-in default soul."),
     }
     fieldsets = ((_("Soul"), _("A personality that agents can share."), ("label", "text")),)
@@ -138,7 +138,7 @@ class AgentForm(RecordForm):
         ),
         (
             _("Tools and channels"),
-            _("The tools the agent can call, and its channels."),
+            _("The tools the agent can call or plan with, and its channels."),
             ("tools", "planning_tools", "channels"),
         ),
         (

@@ -211,7 +211,7 @@ class RotateKeyForm(KeyExpiryForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].label = gettext("New key name")
+        self.fields["name"].label = gettext("Name of the new key")
 
 
 def list_scope_choices(model: type[Agent | Channel], workspace: Workspace) -> list[tuple[str, str]]:

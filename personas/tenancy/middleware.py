@@ -235,7 +235,10 @@ def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
             "passkey or a security key to continue."
         )
     elif is_owner and settings.DRAMATIS_REQUIRE_OWNER_MFA:
-        text = _("Owners need a second factor. Set up an authenticator app or a passkey to continue.")
+        text = _(
+            "Owners need a second factor. Set up an authenticator app, a passkey or a "
+            "security key to continue."
+        )
     else:
         return None
     if is_mfa_enabled(request.user):

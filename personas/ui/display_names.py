@@ -104,7 +104,7 @@ DISPLAY_NAMES = {
     "total_characters": _("Maximum characters"),
     "sample_data": _("Sample data"),
     "section_limits": _("Maximum characters per section"),
-    "string_truncate": _("Characters per text in samples"),
+    "string_truncate": _("Characters per text value in samples"),
     "valid_from": _("Valid from"),
     "valid_until": _("Valid until"),
     "version": _("Version"),
@@ -114,7 +114,7 @@ DISPLAY_NAMES = {
     "prefix": _("Prefix"),
     "verbs": _("Permissions"),
     # Sections of a prompt.
-    "append": _("Append"),
+    "append": _("Appended text"),
     "background": _("Background"),
     "base": _("Base"),
     "call": _("Call"),

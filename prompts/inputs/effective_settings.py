@@ -31,7 +31,7 @@ SETTING_LABELS = {
     "all_files": gettext_lazy("Maximum characters in all files"),
     "section_limits": gettext_lazy("Maximum characters per section"),
     "list_sample": gettext_lazy("Items per list in samples"),
-    "string_truncate": gettext_lazy("Characters per text in samples"),
+    "string_truncate": gettext_lazy("Characters per text value in samples"),
     "omit_reference": gettext_lazy("Leave out the language reference"),
     "token_budget": gettext_lazy("Token budget"),
 }

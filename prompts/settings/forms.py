@@ -73,7 +73,7 @@ class PromptSettingsForm(RecordForm):
         "per_file": _("Maximum characters per file"),
         "all_files": _("Maximum characters in all files"),
         "list_sample": _("Items per list in samples"),
-        "string_truncate": _("Characters per text in samples"),
+        "string_truncate": _("Characters per text value in samples"),
     }
     help_texts = {
         "mission": _("Only for the ptc layout. The task, with {{placeholders}}."),
@@ -99,7 +99,7 @@ class PromptSettingsForm(RecordForm):
         "per_file": _("Longer context files are truncated. Default: 20,000."),
         "all_files": _("Context files are truncated beyond this total. Default: 60,000."),
         "list_sample": _("Items shown per list in the data inventory. Default: 3."),
-        "string_truncate": _("Longer texts are truncated in the data inventory. Default: 500."),
+        "string_truncate": _("Longer text values are truncated in the data inventory. Default: 500."),
     }
     fieldsets = (
         (
