@@ -91,7 +91,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     alices.follow("Rotate")
     alices.fill(**{"Overlap with the old key": "3 days"})
     assert alices.press("Rotate") == 200
-    alices.sees("Front desk stays valid until")
+    alices.sees("The old key Front desk is valid until")
     assert alices.page.get_by_label("Secret for Front desk 2").input_value() != secret
     alices.go("keys/")
     alices.follow("Revoke Front desk 2")

@@ -199,7 +199,7 @@ def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageE
     page.keyboard.press("Control+s")
     expect(page.locator("#studio-status")).to_contain_text("your session ended")
     # The copy is stored at the next pause in typing.
-    page.wait_for_function("Object.values(localStorage).join().includes('Be well.')")
+    page.wait_for_function("() => Object.values(localStorage).join().includes('Be well.')")
     page_errors.messages[:] = [
         message for message in page_errors.messages if not re.search("/preview/|status of 401", message)
     ]

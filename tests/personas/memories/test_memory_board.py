@@ -66,7 +66,7 @@ def test_each_memory_is_in_the_column_of_its_state(workspace, as_rita, board):
     assert "bot:scout" in column(page, "proposed")
     assert "A chat" in column(page, "proposed")
     assert "Tea at five." in column(page, "active")
-    assert "replaces 1" in column(page, "active")
+    assert "memories replaced: 1" in column(page, "active")
     assert "Replaced by" in column(page, "superseded")
     assert "Hates tea." not in page
     assert "1 revoked memory" in page

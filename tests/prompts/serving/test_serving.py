@@ -199,7 +199,7 @@ def test_before_the_first_version_there_was_nothing(stage):
     with pytest.raises(NoVersion, match="at that time"):
         stage.fetch(at=datetime(2020, 1, 1, tzinfo=UTC))
     for timestamp in (timezone.now() + timedelta(days=1), datetime(2026, 1, 1)):  # noqa: DTZ001  # meant
-        with pytest.raises(InvalidInput):
+        with pytest.raises(NoVersion, match="in the past"):
             stage.fetch(at=timestamp)
     assert stage.rows == []
 
