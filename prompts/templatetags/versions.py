@@ -105,7 +105,7 @@ def time_difference(at: datetime, other: datetime) -> str:
     first, last = sorted([at, other])
     seconds_text = ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
     duration = seconds_text if seconds < 60 else timesince(first, last, depth=1)
-    template = _("%(long)s after") if at > other else _("%(long)s before")
+    template = _("%(long)s later") if at > other else _("%(long)s earlier")
     return template % {"long": duration}
 
 

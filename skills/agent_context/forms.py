@@ -63,9 +63,9 @@ class ContextForm(ActionForm):
         required=False,
         max_length=1_000,
         help_text=_(
-            "Relative to the project's root, below ~/, or absolute. Dramatis searches "
-            "for files from here upwards. Defaults to the parent agent's setting or "
-            "the root."
+            "A path relative to the project root, a path under ~/, or an absolute "
+            "path. Dramatis looks for files in this directory and its parent "
+            "directories. Defaults to the parent agent's setting, or to the root."
         ),
     )
     has_context_files = forms.BooleanField(label=_("Read context files"), required=False)

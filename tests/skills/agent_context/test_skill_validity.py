@@ -84,7 +84,7 @@ def test_the_inbox_the_library_and_the_file_page_say_for_whom_a_skill_is_valid(s
     assert "Valid for Pia." in page
     assert not_valid in page
     page = as_alice.get(f"/w/{workspace.slug}/files/{file_at(source, PATH).pk}/").content.decode()
-    assert "Validity by agent" in page
+    assert "Valid for agent" in page
     assert "With the opal rules:" in page
     approve_file_at(source, PATH)
     page = as_alice.get(f"/w/{workspace.slug}/skills/").content.decode()
