@@ -3,8 +3,6 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
-from core.garbage_collection import exclude_imported_objects
-
 
 class ProjectConfig(AppConfig):
     name = "project"
@@ -13,8 +11,6 @@ class ProjectConfig(AppConfig):
         from project.database.private_file import connect_signal
 
         connect_signal()
-        # All models are imported now.
-        exclude_imported_objects()
 
 
 class OperatorConfig(AdminConfig):
