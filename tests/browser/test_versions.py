@@ -145,7 +145,7 @@ def test_two_versions_are_compared_by_keyboard_and_in_a_preview_card(bobs, crew)
     # The link opens the full diff, whether or not a card was shown.
     page.keyboard.press("Enter")
     page.wait_for_url("**/diff/1/2/")
-    bobs.follow("Swap")
+    bobs.follow("Swap versions")
     page.wait_for_url("**/diff/2/1/")
     bobs.follow("Full text")
     page.wait_for_url("**/diff/2/1/?show=all")
