@@ -34,6 +34,7 @@ def append_checkpoints(workspace_id: int, list_following: ListFollowing) -> int:
         fcntl.flock(file, fcntl.LOCK_EX)
         checkpoints = list_following(read_last_checkpoint(file))
         file.write("".join(format_checkpoint_line(checkpoint) for checkpoint in checkpoints).encode())
+        file.truncate()
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)
@@ -43,14 +44,12 @@ def append_checkpoints(workspace_id: int, list_following: ListFollowing) -> int:
 def read_last_checkpoint(file: BinaryIO) -> SignedCheckpoint | None:
     """Return the last readable checkpoint, and leave the file position after the last complete line.
 
-    An incomplete line, left by a crash, is removed: the database has the complete checkpoint.
+    An incomplete line, left by a crash, is overwritten: the database has the complete checkpoint.
     """
     size = file.seek(0, os.SEEK_END)
     start = file.seek(max(0, size - MAX_TAIL_BYTES))
     tail = file.read()
     complete_length = tail.rfind(b"\n") + 1
-    if complete_length < len(tail):
-        file.truncate(start + complete_length)
     file.seek(start + complete_length)
     lines = tail[:complete_length].decode(errors="replace").split("\n")
     checkpoints = [each for each in read_checkpoint_lines(lines) if isinstance(each, SignedCheckpoint)]
@@ -80,9 +79,16 @@ def get_checkpoint_file_size(workspace_id: int) -> int:
 
 
 def is_copied_since(workspace_id: int, signed_at: datetime) -> bool:
-    """Whether the file was written after a checkpoint was signed, which it always is when it is copied."""
+    """Whether the file was written after a checkpoint was signed, and ends with a complete line.
+
+    A worker that was killed while it copied leaves an empty file or an incomplete line.
+    """
     path = get_checkpoint_path(workspace_id)
-    return path.exists() and path.stat().st_mtime >= signed_at.timestamp()
+    if not path.exists() or path.stat().st_mtime < signed_at.timestamp():
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        return file.read() == b"\n"
 
 
 def read_checkpoint_copies(workspace_id: int, size: int | None = None) -> Iterator[SignedCheckpoint | Fault]:

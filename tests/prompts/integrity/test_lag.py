@@ -115,6 +115,20 @@ def test_a_run_that_is_out_of_time_begins_with_the_others_next_time(stages, monk
         assert [count_checkpoints(stage) for stage in stages] == expected, number
 
 
+@pytest.mark.parametrize("kept", [0, 40])
+def test_a_copy_that_was_interrupted_is_completed_by_the_next_run(stages, kept):
+    """The worker was killed after it created the file, or in the middle of a line."""
+    now = timezone.now()
+    sign_at(now, *stages)
+    path = get_checkpoint_path(stages[0].workspace.pk)
+    copied = path.read_text()
+    path.write_text(copied[:kept])
+    assert to_sign_at(now + timedelta(minutes=5)) == [stages[0].workspace.pk]
+    with time_machine.travel(now + timedelta(minutes=5), tick=False):
+        sign_checkpoints_job()
+    assert path.read_text() == copied
+
+
 def test_a_checkpoint_that_was_not_copied_is_copied_by_the_next_run(stages):
     """A worker can be killed between the commit and the copy."""
     sign_at(timezone.now(), *stages)
