@@ -9,10 +9,13 @@ from tests.factories import make_agent, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db
 
+# No sequence counts down, so no other record has this number, whatever its kind.
+OBJECT_ID = -900
+
 
 def build_revision(workspace, number: int, **values) -> Revision:
     values = {"data": {"text": "Ευθεία %s"}, "author_label": "Alice", "message": ""} | values
-    return Revision(workspace=workspace, kind="soul", object_id=900, number=number, **values)
+    return Revision(workspace=workspace, kind="soul", object_id=OBJECT_ID, number=number, **values)
 
 
 def read_rows(model, **conditions) -> list[dict]:
@@ -26,13 +29,15 @@ def test_rows_are_inserted_as_by_django(workspace, alice):
         created = Revision.objects.in_workspace(workspace).bulk_create(ours)
     assert len(queries) == 1
     assert [row.pk for row in created] == sorted(
-        Revision.unscoped.filter(object_id=900).values_list("pk", flat=True)
+        Revision.unscoped.filter(object_id=OBJECT_ID).values_list("pk", flat=True)
     )
     assert not any(row._state.adding for row in created)
     assert all(row.at is not None for row in created)
     django: models.QuerySet[Revision] = models.QuerySet(Revision)
     django.bulk_create([build_revision(workspace, number, author=alice) for number in (3, 4)])
-    first, second = (read_rows(Revision, object_id=900, number__in=numbers) for numbers in ([1, 2], [3, 4]))
+    first, second = (
+        read_rows(Revision, object_id=OBJECT_ID, number__in=numbers) for numbers in ([1, 2], [3, 4])
+    )
     assert [row | {"number": 0} for row in first] == [row | {"number": 0} for row in second]
 
 
@@ -88,13 +93,13 @@ def test_a_violated_constraint_inserts_nothing(workspace):
         Revision.objects.in_workspace(workspace).bulk_create(
             [build_revision(workspace, number) for number in (2, 1)]
         )
-    assert Revision.unscoped.filter(kind="soul", object_id=900).count() == 1
+    assert Revision.unscoped.filter(kind="soul", object_id=OBJECT_ID).count() == 1
 
 
 def test_many_rows_are_inserted_by_django(workspace):
     rows = [build_revision(workspace, number) for number in range(1, MAX_ROWS + 3)]
     Revision.objects.in_workspace(workspace).bulk_create(rows)
-    assert Revision.unscoped.filter(object_id=900).count() == MAX_ROWS + 2
+    assert Revision.unscoped.filter(object_id=OBJECT_ID).count() == MAX_ROWS + 2
     assert len({row.pk for row in rows}) == MAX_ROWS + 2
 
 
