@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connections
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from personas.models import User, Workspace
@@ -16,7 +16,7 @@ from tests.browser.page_checks import RunSeed
 from tests.browser.page_errors import PageErrors
 from tests.browser.static_files import CachedStaticFiles
 from tests.browser.users import Visit
-from tests.browser.windows import Window, Windows
+from tests.browser.windows import PATIENCE_MS, Window, Windows
 from tests.factories import signed_in
 
 __all__ = ["PageErrors", "Visitor"]
@@ -57,6 +57,7 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Like pytest-playwright's, but stopped after the last browser test: other tests need no event loop."""
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         yield playwright
         # The thread has other connections while the event loop runs; later nothing could close them.

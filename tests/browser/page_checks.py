@@ -187,6 +187,7 @@ def axe_violations(page: Page) -> list[str]:
 
     Half of the pages are checked in each run, chosen by the seed; in hard runs all.
     """
+    page.wait_for_load_state()
     if not is_due(page.url):
         return []
     if page.url.startswith("about:"):
@@ -204,7 +205,7 @@ def run_axe(page: Page, *, all_rules: bool) -> tuple[str, list[str]]:
 
     Styles whose computed contrast suffices are skipped too, except in hard runs.
     """
-    theme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+    theme = page.evaluate("() => getComputedStyle(document.documentElement).colorScheme")
     result = page.evaluate(
         RUN_AXE, [AXE_URL, " ".join(PASSED_STYLES[theme]), all_rules, HARD not in os.environ]
     )
@@ -237,6 +238,7 @@ def is_due(url: str) -> bool:
 def find_overflows(page: Page) -> list[str]:
     """Return the screen widths at which the page scrolls horizontally; of half of the pages, as above."""
     problems: list[str] = []
+    page.wait_for_load_state()
     if not is_due(page.url):
         return problems
     viewport = page.viewport_size
@@ -244,7 +246,7 @@ def find_overflows(page: Page) -> list[str]:
         if not viewport or width != viewport["width"]:
             page.set_viewport_size({"width": width, "height": 900})
         excess = page.evaluate(
-            "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+            "() => document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
         )
         if excess > 0:
             problems.append(f"{page.url} is {excess} px too wide for {width}")

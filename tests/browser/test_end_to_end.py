@@ -116,9 +116,7 @@ def download_replay(alices: Visit, request_id: str, path: Path) -> bytes:
     alices.page.get_by_role("textbox", name="Request").fill(request_id)
     alices.press("Show prompt")
     alices.sees("Verified. This is exactly what was served")
-    with alices.page.expect_download() as download:
-        alices.follow("Download text")
-    download.value.save_as(path)
+    alices.download("Download text", path)
     return path.read_bytes()
 
 

@@ -13,6 +13,7 @@ from personas.workspaces.services import create_workspace
 from prompts.quick_start.forms import QuickStartForm
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
+from tests.browser.windows import PATIENCE_MS
 
 MAX_CLICKS = 8
 # Create an agent, soul, channel, create, copy. One more is a longer path, even if it is within the limit.
@@ -49,10 +50,10 @@ def empty(logged_in_page, alice: User, settings, live_server) -> Visit:
 
 def enter_name(page: Page, name: str) -> None:
     """Type the name. It has the focus; without it, a person would click it first."""
-    try:
-        expect(page.get_by_label("Name")).to_be_focused(timeout=1_000)
-    except AssertionError:
-        page.get_by_label("Name").click()
+    field = page.get_by_label("Name")
+    if field.get_attribute("autofocus") is None:
+        field.click()
+    expect(field).to_be_focused()
     page.keyboard.type(name)
 
 
@@ -60,11 +61,13 @@ def check_page(page: Page) -> None:
     assert axe_violations(page) + find_overflows(page) == []
 
 
-def walk_to_the_first_request(visit: Visit, check: Callable[[Page], None] = check_page) -> None:
+def walk_to_the_first_request(
+    visit: Visit, check: Callable[[Page], None] = check_page, wait_ms: int = PATIENCE_MS
+) -> None:
     """Create an agent, run the shown command, wait for the green status, and check the number of clicks."""
     page = visit.page
     visit.go()
-    page.get_by_role("link", name="Create an agent", exact=True).click()
+    visit.leave_by(page.get_by_role("link", name="Create an agent", exact=True))
     # The slug is filled in from the name, and the preview shows the prompt.
     enter_name(page, "Front Desk")
     expect(page.get_by_label("Slug")).to_have_value("front-desk")
@@ -74,7 +77,7 @@ def walk_to_the_first_request(visit: Visit, check: Callable[[Page], None] = chec
     page.get_by_label("Channel").select_option(label="Slack")
     check(page)
 
-    page.get_by_role("button", name="Create agent and API key").click()
+    visit.leave_by(page.get_by_role("button", name="Create agent and API key"))
     visit.sees("Waiting for the first request…")
     page.get_by_role("button", name="Copy the code for Terminal").click()
     check(page)
@@ -85,7 +88,8 @@ def walk_to_the_first_request(visit: Visit, check: Callable[[Page], None] = chec
     assert "You answer the phone at the hut." in response.text
 
     # The page turns green without a reload.
-    expect(page.locator("#first-request.dr-alert-success")).to_contain_text("First request received")
+    status = page.locator("#first-request.dr-alert-success")
+    expect(status).to_contain_text("First request received", timeout=wait_ms)
     clicks = count_clicks(page) + SELECT_CLICKS
     print(f"clicks to the first request: {clicks}")
     assert clicks == EXPECTED_CLICKS <= MAX_CLICKS, f"{clicks} clicks instead of {EXPECTED_CLICKS}"
@@ -114,4 +118,4 @@ def test_a_planted_click_is_counted(empty: Visit, monkeypatch: pytest.MonkeyPatc
 def test_a_status_that_stays_grey_is_found(empty: Visit, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("prompts.quick_start.views.find_first_fetch", lambda agent, channel: None)
     with pytest.raises(AssertionError, match="First request received"):
-        walk_to_the_first_request(empty, check=lambda page: None)
+        walk_to_the_first_request(empty, check=lambda page: None, wait_ms=3_000)

@@ -37,10 +37,7 @@ def test_an_invalid_name_is_reported_while_typing_and_fixed(bobs, tmp_path):
 
     bobs.press("Create skill")
     bobs.sees_message("created")
-    with page.expect_download() as download:
-        bobs.follow("Export")
-    assert download.value.suggested_filename == "brew-tea.zip"
-    download.value.save_as(tmp_path / "brew-tea.zip")
+    assert bobs.download("Export", tmp_path / "brew-tea.zip") == "brew-tea.zip"
     with zipfile.ZipFile(tmp_path / "brew-tea.zip") as archive:
         archive.extractall(tmp_path)
     assert skills_ref.validate(tmp_path / "brew-tea") == []

@@ -47,14 +47,10 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
     alices.press("Show prompt")
     alices.sees("Verified. This is exactly what was served")
     alices.sees(early.served_digest)
-    with alices.page.expect_download() as download:
-        alices.follow("Download text")
-    download.value.save_as(tmp_path / "early.md")
+    alices.download("Download text", tmp_path / "early.md")
     assert (tmp_path / "early.md").read_bytes() == early.text.encode()
 
-    with alices.page.expect_download() as download:
-        alices.follow("Download evidence")
-    download.value.save_as(tmp_path / "evidence.json")
+    alices.download("Download evidence", tmp_path / "evidence.json")
     data = json.loads((tmp_path / "evidence.json").read_text())
     assert {check.state for check in run_evidence_checks(data, get_public_key()[0])} == {"ok"}
 

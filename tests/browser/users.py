@@ -1,7 +1,12 @@
-"""User actions on a page: open a URL, fill in a field by its label, press a button."""
+"""User actions on a page: open a URL, fill in a field by its label, press a button.
+
+An action that opens another page waits until that page has loaded: before that, scripts do not handle keys
+and clicks, and a page that has just been requested may have no elements.
+"""
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -25,6 +30,7 @@ class Visit:
 
     def press(self, name: str) -> int:
         """Press a submit button, wait for the next page and return its status."""
+        self.page.wait_for_load_state()
         button = self.page.get_by_role("main").get_by_role("button", name=name, exact=True)
         asks = button.evaluate("one => Boolean(one.dataset.confirm || one.form?.dataset.confirm)")
         reviews = button.evaluate("one => Boolean(one.form && 'review' in one.form.dataset)")
@@ -54,11 +60,27 @@ class Visit:
 
     def choose_filter(self, label: str, option: str) -> None:
         """Choose a filter of a list; the list applies it at once."""
+        self.page.wait_for_load_state()
         with self.page.expect_navigation():
             self.page.get_by_label(label).select_option(label=option)
 
     def follow(self, name: str) -> None:
-        self.page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
+        """Click a link and wait for the next page."""
+        self.leave_by(self.page.get_by_role("main").get_by_role("link", name=name, exact=True))
+
+    def leave_by(self, control: Locator) -> None:
+        """Click something that opens another page, and wait for that page."""
+        self.page.wait_for_load_state()
+        with self.page.expect_navigation():
+            control.click()
+
+    def download(self, name: str, path: Path) -> str:
+        """Click a link to a file, save the file, and return the name that the server suggests for it."""
+        self.page.wait_for_load_state()
+        with self.page.expect_download() as download:
+            self.page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
+        download.value.save_as(path)
+        return download.value.suggested_filename
 
     def sees(self, text: str) -> None:
         expect(self.page.get_by_role("main")).to_contain_text(text)

@@ -10,6 +10,8 @@ from tests.browser.page_errors import REPORT_POLICY_VIOLATIONS, PageErrors
 SIZE: ViewportSize = {"width": 1280, "height": 720}
 # Same origin, so that the renderer is kept and the origin's storage can be cleared from there.
 BLANK_PAGE = "/static/favicon.svg"
+# Enough for a busy machine: a longer limit delays a failure, but never a success.
+PATIENCE_MS = 20_000
 CLEAR_STORAGE = "() => { localStorage.clear(); sessionStorage.clear() }"
 
 
@@ -23,9 +25,7 @@ class Window:
         # No animations, so that colours are final when they are read.
         context_options = {"base_url": address, "reduced_motion": "reduce", "viewport": SIZE} | options
         self.context: BrowserContext = browser.new_context(**context_options)
-        self.context.set_default_timeout(6_000)
-        # The first page of a process is slow: caches are empty.
-        self.context.set_default_navigation_timeout(20_000)
+        self.context.set_default_timeout(PATIENCE_MS)
         self.page_errors = PageErrors()
         self.page = self.new_page()
         self.record_errors()
