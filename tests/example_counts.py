@@ -14,8 +14,10 @@ def choose(markers: str) -> None:
     if "not hard" not in markers:
         os.environ[HARD] = "yes"
     count: dict[str, Any] = {} if HARD in os.environ else {"max_examples": FEW}
-    # How long the generation takes depends on the load of the machine.
-    settings.register_profile("this run", suppress_health_check=[HealthCheck.too_slow], **count)
+    # How long the generation and an example take depends on the load of the machine.
+    settings.register_profile(
+        "this run", suppress_health_check=[HealthCheck.too_slow], deadline=None, **count
+    )
     settings.load_profile("this run")
 
 

@@ -169,7 +169,7 @@ def test_a_good_file_changed_at_random_gives_a_skill_or_reasons(record_property)
     tried = []
 
     @given(st.data())
-    @settings(max_examples=CHANGED, deadline=1_000)
+    @settings(max_examples=CHANGED, deadline=None)
     def check(data):
         source = data.draw(st.sampled_from(GOOD))
         for _ in range(data.draw(st.integers(1, 4))):
@@ -179,7 +179,9 @@ def test_a_good_file_changed_at_random_gives_a_skill_or_reasons(record_property)
                 + data.draw(st.sampled_from(SNIPPETS) | st.binary(max_size=4))
                 + source[min(end, start + 8) :]
             )
+        start_time = time.process_time()
         reading = parse_skill(source, folder_name="a-b")
+        assert time.process_time() - start_time < 1
         assert reading.skill or reading.problems
         assert all(
             1 <= problem.line <= source.count(b"\n") + source.count(b"\r") + 2 for problem in reading.problems
