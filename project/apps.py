@@ -3,6 +3,8 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
+from core.garbage_collection import exclude_imported_objects
+
 
 class ProjectConfig(AppConfig):
     name = "project"
@@ -11,6 +13,8 @@ class ProjectConfig(AppConfig):
         from project.database.private_file import connect_signal
 
         connect_signal()
+        # All models are imported now.
+        exclude_imported_objects()
 
 
 class OperatorConfig(AdminConfig):

@@ -1,8 +1,10 @@
-"""Long-running processes collect garbage less often; cycles are still collected."""
+"""Processes collect no garbage while they start, and less often later; cycles are still collected."""
 
 import subprocess
 import sys
 import textwrap
+
+from tests.layout import ROOT
 
 SCRIPT = """
 import gc, weakref
@@ -26,3 +28,22 @@ assert reference() is None, "the cycle was not collected"
 
 def test_existing_objects_are_excluded_and_new_cycles_are_collected():
     subprocess.run([sys.executable, "-c", textwrap.dedent(SCRIPT)], check=True)
+
+
+START = """
+import gc
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+import project
+from core.garbage_collection import START_THRESHOLD, THRESHOLDS
+assert gc.get_threshold()[0] == START_THRESHOLD
+import django
+django.setup()
+assert gc.get_threshold() == THRESHOLDS
+assert gc.get_freeze_count() > 100_000
+"""
+
+
+def test_nothing_is_collected_until_the_models_are_imported():
+    subprocess.run([sys.executable, "-c", START], check=True, cwd=ROOT)
