@@ -100,7 +100,8 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     context |= {
         "choices": list_prompt_choices(request, form.rows),
         "picked": len(picked_ids),
-        "left": len(picked_ids) - len(rows),
+        # If more are shown than fit, the number of those without a change is not known.
+        "left": len(picked_ids) - len(rows) if len(rows) <= MAX_CHOICES else 0,
     }
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
 
@@ -113,7 +114,7 @@ def find_common_message(prompts: Sequence[AgentPrompt]) -> str:
 
 def parse_prompt_ids(request: WorkspaceRequest) -> list[int]:
     """Parse the ids of prompts selected on the fleet page; invalid values are ignored."""
-    values = get_query_param(request, "prompts").split(",")[:MAX_CHOICES]
+    values = get_query_param(request, "prompts").split(",")
     ids = {int(value) for value in values if value.isascii() and value.isdecimal() and len(value) < 11}
     return sorted(key for key in ids if key <= MAX_URL_NUMBER)
 

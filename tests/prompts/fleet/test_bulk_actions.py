@@ -86,6 +86,21 @@ def test_selected_prompts_are_selected_on_the_release_form(as_bob, pilot, carefu
     assert Release.unscoped.get().items.count() == 1
 
 
+def test_a_release_form_says_when_it_does_not_show_all_selected_prompts(as_bob, stage, careful, monkeypatch):
+    second = make_agent(
+        stage.workspace, "second", soul=stage.soul, channels=stage.channels[:1], release_policy="reviewed"
+    )
+    rebuild(second)
+    selected = ",".join(str(get_prompt(agent).pk) for agent in (careful, second))
+    monkeypatch.setattr("prompts.releases.views.MAX_CHOICES", 1)
+    response = as_bob.get(f"/w/harbour/releases/new/?prompts={selected}")
+    page = response.content.decode()
+    assert len(response.context["choices"]) == 1
+    assert "2 prompts selected." in page
+    assert "to release." not in page.split("2 prompts selected.")[1].split("</p>")[0]
+    assert "Only the first 1 prompts are shown. Request another release for the others." in page
+
+
 def test_invalid_prompt_ids_select_nothing_on_the_release_form(as_bob, careful):
     for value in ("abc", "9" * 40, "1,,x", "٣"):
         assert as_bob.get(f"/w/harbour/releases/new/?prompts={value}").status_code == 200
