@@ -18,7 +18,7 @@ def freeze(process: "subprocess.Popen[bytes]") -> None:
     long enough to answer another request.
     """
     send(process, signal.SIGSTOP)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not is_stopped(process) and time.monotonic() < deadline:
         time.sleep(0.002)
     assert is_stopped(process), "It runs on."

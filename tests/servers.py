@@ -108,7 +108,7 @@ def postgres_programs(directory: Path) -> Path:
 
 
 def postgres_version(url: str, process: "subprocess.Popen[bytes]", log: str) -> str:
-    for _ in range(200):
+    for _ in range(1_200):
         try:
             with psycopg.connect(url, connect_timeout=2) as connection:
                 number = connection.info.server_version

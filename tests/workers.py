@@ -19,7 +19,7 @@ from project.celery import app
 from project.redis_client import build_celery_url
 from project.supervisor.supervisor import signal_process_group, start_process
 
-START_SECONDS = 40.0
+START_SECONDS = 120.0
 NOTHING: Mapping[str, str] = {}
 
 
@@ -77,7 +77,7 @@ def wait_until_ready(worker: Worker) -> None:
     raise RuntimeError(f"The Celery worker did not start: {worker.log.read_text()[-3_000:]}")
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 10) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """Poll until the result is true; return the last result."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()) and time.monotonic() < deadline:

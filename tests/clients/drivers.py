@@ -27,7 +27,7 @@ class BlockingDriver:
     def wait_for_refreshes(self) -> None:
         """Wait until no refresh is running."""
         index = self.client._core.cache.index
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while index._refreshing and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not index._refreshing
@@ -57,7 +57,7 @@ class AsyncDriver:
 
     def wait_for_refreshes(self) -> None:
         async def wait() -> None:
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 while self.client._refreshes:
                     await asyncio.sleep(0.01)
 

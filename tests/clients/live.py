@@ -66,7 +66,7 @@ class LiveServer:
             command = [FAULTY_APPLICATION if part == PRODUCT_APPLICATION else part for part in command]
         with self.log.open("ab") as output:
             self.process = start_process(command, env={**os.environ, **settings}, output=output)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline and self.is_running:
             with suppress(httpx.TransportError):
                 if httpx.get(f"{self.url}/healthz", timeout=2).status_code == 200:

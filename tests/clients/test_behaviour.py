@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,8 @@ class Stage:
         self.make_client = make_client
         self.folder = folder
         self.clock: float | None = None
+        # Whether the last of the simultaneous calls has begun.
+        self.all_called = threading.Event()
         self.client = self.replace_client({})
 
     def replace_client(self, options: Mapping[str, Any]) -> Driver:
@@ -96,7 +100,10 @@ class Stage:
 
         def reply(request: ReceivedRequest) -> StubResponse | None:
             stub = remaining.pop(0) if len(remaining) > 1 else remaining[0]
-            time.sleep(stub.get("delay", 0))
+            if delay := stub.get("delay", 0):
+                # On a busy machine the delay alone may be too short for all threads to start.
+                self.all_called.wait(60)
+                time.sleep(delay)
             return build_response(stub)
 
         self.server.reply = reply
@@ -112,16 +119,22 @@ class Stage:
         if step["call"] == "get_prompt":
             arguments = {"agent": "pilot", "channel": "deck", **arguments}
         times = step.get("times", 1)
+        self.all_called.clear()
         if isinstance(self.client, AsyncDriver):
             client = self.client.client
 
             async def call_all() -> list[Any]:
                 calls = [getattr(client, step["call"])(**arguments) for _ in range(times)]
+                self.all_called.set()
                 return await asyncio.gather(*calls, return_exceptions=True)
 
             return list(self.client.run(call_all()))
 
+        begun = count(1)
+
         def call_once(_: int) -> Any:
+            if next(begun) == times:
+                self.all_called.set()
             try:
                 return self.client.call(step["call"], **arguments)
             except DramatisError as error:

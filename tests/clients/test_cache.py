@@ -97,7 +97,7 @@ def test_many_threads_make_one_refresh_and_none_of_them_waits(stub_server):
     client.prompt()
 
     def reply_slowly(request: ReceivedRequest) -> StubResponse:
-        may_answer.wait(10)
+        may_answer.wait(60)
         return not_modified_response("Be brave.")
 
     stub_server.reply = reply_slowly
@@ -106,7 +106,7 @@ def test_many_threads_make_one_refresh_and_none_of_them_waits(stub_server):
     with ThreadPoolExecutor(20) as pool:
         texts = set(pool.map(lambda _: client.prompt().text, range(200)))
     assert texts == {"Be brave."}
-    assert time.monotonic() - started_at < 5
+    assert time.monotonic() - started_at < 30
     may_answer.set()
     client.wait_for_refreshes()
     assert len(stub_server.requests) == 2
@@ -202,7 +202,7 @@ def test_the_copy_is_used_while_the_server_is_down_and_requests_are_rare(stub_se
     started_at = time.monotonic()
     for _ in range(500):
         assert client.prompt().is_stale
-    assert time.monotonic() - started_at < 5
+    assert time.monotonic() - started_at < 30
     stub_server.start()
     stub_server.respond_with(prompt_response("Be bold.", 2))
     set_clock(client, 2_004)
@@ -215,7 +215,7 @@ def test_the_copy_is_used_while_the_server_is_down_and_requests_are_rare(stub_se
 
 
 def test_a_silent_server_blocks_only_one_call(make_client, stub_server):
-    client = make_client_with_copy(stub_server, make_client, timeout=1)
+    client = make_client_with_copy(stub_server, make_client, timeout=2)
     stub_server.stop()
     with socket.socket() as silent_listener:
         silent_listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -224,11 +224,11 @@ def test_a_silent_server_blocks_only_one_call(make_client, stub_server):
         set_clock(client, 2_000)
         started_at = time.monotonic()
         assert client.prompt().is_stale
-        assert 0.9 < time.monotonic() - started_at < 5
+        assert 1.9 < time.monotonic() - started_at < 30
         set_clock(client, 2_100)
         started_at = time.monotonic()
         assert client.prompt().is_stale
-        assert time.monotonic() - started_at < 0.9
+        assert time.monotonic() - started_at < 1.9
         client.wait_for_refreshes()
 
 

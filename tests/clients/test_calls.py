@@ -131,7 +131,7 @@ def test_a_closed_client_raises_and_leaves_no_thread(stub_server):
     client.prompt()
 
     def reply_slowly(request: object) -> StubResponse:
-        may_answer.wait(10)
+        may_answer.wait(60)
         return not_modified_response("Be brave.")
 
     stub_server.reply = reply_slowly
@@ -152,7 +152,7 @@ def test_a_delay_between_retries_ends_when_the_client_closes(stub_server):
     started_at = time.monotonic()
     with pytest.raises(Problem):
         client.call("skill", "pilot", "tea")
-    assert time.monotonic() - started_at < 5
+    assert time.monotonic() - started_at < 15
 
 
 @pytest.mark.parametrize(

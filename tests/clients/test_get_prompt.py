@@ -35,14 +35,14 @@ def respond_when(event: threading.Event, stub_server: StubServer, *responses: St
     reply = stub_server.reply
 
     def reply_later(request: ReceivedRequest) -> StubResponse | None:
-        event.wait(10)
+        event.wait(60)
         return reply(request)
 
     stub_server.reply = reply_later
 
 
 def wait_until_requested(stub_server: StubServer, count: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(stub_server.requests) < count and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(stub_server.requests) == count
@@ -116,9 +116,17 @@ def test_callers_share_the_error_too_and_the_next_call_asks_again(stub_server):
     refusal = problem_response(404, "not_found")
     respond_when(may_answer, stub_server, refusal, prompt_response("Be brave."))
     client = BlockingDriver(stub_server.url)
+    begun = threading.Semaphore(0)
+
+    def begin_and_ask() -> Prompt:
+        begun.release()
+        return client.prompt()
+
     with ThreadPoolExecutor(5) as pool:
-        futures = [pool.submit(client.prompt) for _ in range(5)]
+        futures = [pool.submit(begin_and_ask) for _ in range(5)]
         wait_until_requested(stub_server, 1)
+        for _ in range(5):
+            assert begun.acquire(timeout=60)
         time.sleep(0.2)
         may_answer.set()
         assert [getattr(future.exception(), "status", 0) for future in futures] == [404] * 5
@@ -142,7 +150,7 @@ def test_a_cancelled_task_leaves_the_request_to_another(stub_server):
         first.cancel()
         await asyncio.sleep(0.05)
         may_answer.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await second
 
     assert client.run(ask()).text == "Be brave."
@@ -289,7 +297,7 @@ def test_attempts_and_timeout_of_one_call(stub_server, make_client, short_delays
     started_at = time.monotonic()
     with pytest.raises(Unreachable):
         client.call("render", "pilot", "deck", append="Hurry.", timeout=0.2, attempts=1)
-    assert time.monotonic() - started_at < 3
+    assert time.monotonic() - started_at < 30
     may_answer.set()
 
 

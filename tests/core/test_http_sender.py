@@ -191,7 +191,7 @@ def test_unknown_and_internal_hosts_have_the_same_error():
 
 
 def resolve_slowly(host: str, port: int) -> list[str]:
-    time.sleep(5)
+    time.sleep(20)
     return []
 
 
@@ -200,7 +200,7 @@ def test_a_resolver_that_hangs_is_not_waited_for():
     began = time.monotonic()
     with pytest.raises(ForbiddenUrl):
         sender.check_url("https://slow.example/")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 15
 
 
 def test_production_needs_https_and_a_usual_port():
@@ -253,18 +253,18 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch):
 
 
 def hang(connection: socket.socket) -> None:
-    time.sleep(3)
+    time.sleep(20)
 
 
 def drip(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    for number in range(50):
+    for number in range(200):
         connection.sendall(f"X-{number}: 1\r\n".encode())
         time.sleep(0.1)
 
 
 def continue_for_ever(connection: socket.socket) -> None:
-    for _ in range(50):
+    for _ in range(200):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         time.sleep(0.1)
 
@@ -275,7 +275,7 @@ def test_the_whole_request_has_one_time_limit(reply):
         began = time.monotonic()
         with pytest.raises(OutgoingError, match=r"within 0\.6 seconds"):
             HttpSender(LOCAL, total_seconds=0.6).post(url_of(server), b"{}", {})
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_the_whole_request_has_one_time_limit(reply):
 )
 def test_what_is_no_response_is_an_error(reply):
     with receiver(reply) as server, pytest.raises(OutgoingError):
-        HttpSender(LOCAL, total_seconds=2).post(url_of(server), b"{}", {})
+        HttpSender(LOCAL, total_seconds=30).post(url_of(server), b"{}", {})
 
 
 def test_only_the_beginning_of_a_long_response_is_read():
@@ -293,17 +293,17 @@ def test_only_the_beginning_of_a_long_response_is_read():
             connection.sendall(b"x" * 65_536)
 
     with receiver(flood) as server:
-        response = HttpSender(LOCAL, total_seconds=3).post(url_of(server), b"{}", {})
+        response = HttpSender(LOCAL, total_seconds=30).post(url_of(server), b"{}", {})
     assert (response.status, len(response.body)) == (200, MAX_RESPONSE_BYTES)
 
 
 def test_a_status_counts_even_if_the_body_does_not_come():
     def stall(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
-        time.sleep(2)
+        time.sleep(20)
 
     with receiver(stall) as server:
-        assert HttpSender(LOCAL, total_seconds=0.5).post(url_of(server), b"{}", {}).status == 200
+        assert HttpSender(LOCAL, total_seconds=2).post(url_of(server), b"{}", {}).status == 200
 
 
 def test_a_header_with_a_line_break_is_not_sent():
@@ -323,4 +323,4 @@ def test_a_server_without_tls_is_an_error_that_says_so():
 
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(OutgoingError, match="TLS"):
-            HttpSender(LOCAL, total_seconds=2).post(url, b"{}", {})
+            HttpSender(LOCAL, total_seconds=30).post(url, b"{}", {})

@@ -25,7 +25,7 @@ class StoppedStream:
 
     def read(self, size: int) -> bytes:
         self.started.set()
-        self.ended.wait(10)
+        self.ended.wait(60)
         return b""
 
 
@@ -47,7 +47,7 @@ def stopped_bodies():
             streams.append(stream)
             threads.append(Thread(target=read))
             threads[-1].start()
-            assert stream.started.wait(5)
+            assert stream.started.wait(60)
 
     yield start
     for stream in streams:

@@ -57,7 +57,7 @@ class JobStage:
     def wait_at(self, gate: str = "gate") -> bool:
         """Return whether a refresh has read all files and waits at the gate before storing them."""
         reached = self.gate(gate).with_suffix(".reached")
-        return bool(wait_for(reached.exists, 20))
+        return bool(wait_for(reached.exists))
 
     def log(self) -> str:
         """Return the end of each process's log."""

@@ -91,7 +91,7 @@ def test_a_chunked_body_above_the_limit_is_rejected(stage, send):
 def test_a_chunked_body_without_a_valid_key_is_not_read(server, stage, send):
     response = send("memories", {"text": TEXT}, secret="drm_bot_none")
     assert response.status_code == 401
-    with socket.create_connection((HOST, server.port), timeout=5) as client:
+    with socket.create_connection((HOST, server.port), timeout=60) as client:
         client.sendall(
             b"POST /api/v1/memories HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
             b"Content-Type: application/json\r\n\r\n7\r\n"
@@ -105,7 +105,7 @@ def test_a_connection_that_ends_early_creates_nothing(server, stage, alice):
         f"POST /api/v1/memories HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n"
         "Transfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
     )
-    with socket.create_connection((HOST, server.port), timeout=5) as client:
+    with socket.create_connection((HOST, server.port), timeout=60) as client:
         client.sendall(head.encode() + b'e\r\n{"text": "Half\r\n')
         client.shutdown(socket.SHUT_WR)
         assert client.recv(100).startswith((b"HTTP/1.1 400", b""))
@@ -118,7 +118,7 @@ def send_file(server: LiveServer, secret: str, etag: str, headers: str, body: by
         f"PUT /api/v1/souls/kind/file HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n"
         f"Content-Type: text/markdown\r\nIf-Match: {etag}\r\nConnection: close\r\n{headers}\r\n"
     )
-    with socket.create_connection((HOST, server.port), timeout=5) as client:
+    with socket.create_connection((HOST, server.port), timeout=60) as client:
         client.sendall(head.encode() + body)
         return client.recv(100)
 

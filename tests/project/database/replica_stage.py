@@ -19,7 +19,7 @@ from tests.promises.cluster import Cluster
 from tests.servers import postgres_programs, unprivileged
 
 SERVER = "postgresql://postgres@/postgres"
-CAUGHT_UP_SECONDS = 20.0
+CAUGHT_UP_SECONDS = 60.0
 
 
 def address_of(host: str | None = None) -> str:

@@ -48,14 +48,15 @@ def test_a_frozen_redis_delays_the_answer_by_less_than_a_second(client, settings
     try:
         client.get("/readyz")
         freeze(server.process)
-        durations = []
-        for _ in range(3):
+        for _ in range(10):
             began = time.monotonic()
             answer = client.get("/readyz")
-            durations.append(time.monotonic() - began)
-        # The fastest of three: a busy machine delays one of them, a missing limit all.
-        assert min(durations) < 0.9
-        assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+            seconds = time.monotonic() - began
+            assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+            if seconds < 0.9:
+                break
+        # A busy machine delays some of them, a missing limit all.
+        assert seconds < 0.9
     finally:
         thaw(server.process)
         server.stop()

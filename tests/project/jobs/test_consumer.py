@@ -24,7 +24,7 @@ def broker():
     server.stop()
 
 
-def runs_next_job(broker, folder: Path, fault: str = "", seconds: float = 30) -> bool:
+def runs_next_job(broker, folder: Path, fault: str = "", seconds: float = 120) -> bool:
     """Freeze the broker while a job ends; return whether the worker runs the next one after the thaw."""
     gate, mark, log = folder / "gate", folder / "mark", folder / "worker.log"
     gate.touch()

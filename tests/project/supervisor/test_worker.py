@@ -11,17 +11,10 @@ from project.celery import app
 from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
 from tests.frozen_process import freeze, thaw
 from tests.servers import start_redis
+from tests.workers import wait_for
 
 pytestmark = pytest.mark.redis
-
-
-def wait_for(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if answer := condition():
-            return answer
-        time.sleep(0.05)
-    return None
+ATTEMPTS = 8
 
 
 @pytest.mark.django_db(transaction=True)
@@ -50,15 +43,20 @@ def publish(application):
     return time.monotonic() - started_at
 
 
+def is_ever_faster(application, seconds):
+    """A busy machine delays some attempts, a missing limit all."""
+    return any(publish(application) < seconds for _ in range(ATTEMPTS))
+
+
 def test_a_frozen_broker_holds_a_page_for_little_more_than_a_second(own_broker):
     server, application = own_broker
     application.send_task("project.tasks.record_heartbeat_job")
     freeze(server.process)
-    assert publish(application) < 1.6
+    assert is_ever_faster(application, 1.6)
 
 
 def test_a_missing_broker_is_noticed_at_once(own_broker):
     server, application = own_broker
     server.process.kill()
     server.process.wait()
-    assert publish(application) < 1.0
+    assert is_ever_faster(application, 1.0)

@@ -11,6 +11,7 @@ from personas.models import AgentChannel
 from prompts.builds.causes import add_build_causes
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, BuildCause
+from tests.database_locks import is_waiting_for_lock
 from tests.factories import make_agent, make_channel
 from tests.workers import wait_for
 
@@ -23,15 +24,6 @@ pytestmark = [
 def get_connection_params() -> dict[str, Any]:
     own = {"cursor_factory", "context", "prepare_threshold"}
     return {name: value for name, value in connection.get_connection_params().items() if name not in own}
-
-
-def is_waiting_for_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
-        return bool(cursor.fetchone()[0])
 
 
 def test_a_channel_that_comes_while_a_build_waits_is_built_in(workspace):
@@ -56,7 +48,7 @@ def test_a_channel_that_comes_while_a_build_waits_is_built_in(workspace):
             AgentChannel(workspace=workspace, agent=pilot, channel=mast, position=1).save()
             add_build_causes(workspace, [pilot.pk], {"kind": "agent", "by": "Alice"})
         holder.rollback()
-        builder.join(20)
+        builder.join(60)
     assert errors == []
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent=pilot)
     assert {row.channel.slug: row.last_number for row in rows} == {"deck": 1, "mast": 1}

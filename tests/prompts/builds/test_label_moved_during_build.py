@@ -16,7 +16,9 @@ from prompts.builds.services import lock_or_create_prompts, rebuild_agents
 from prompts.inputs import collect_inputs
 from prompts.labels.services import lock_prompts
 from prompts.models import AgentPrompt
+from tests.database_locks import is_waiting_for_lock
 from tests.factories import make_agent, make_channel, make_soul
+from tests.workers import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,12 +29,6 @@ def pilot(workspace) -> Agent:
     agent = make_agent(workspace, "pilot", soul=soul, channels=[deck])
     rebuild_agents(workspace, [agent.pk])
     return agent
-
-
-def is_waiting_for_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="on SQLite the second writer waits to begin")
@@ -55,11 +51,6 @@ def test_who_waited_for_a_build_sees_the_version_that_it_made(pilot):
         )
         prompt.save()
         waiting.start()
-        for _ in range(200):
-            if is_waiting_for_lock():
-                break
-            threading.Event().wait(0.02)
-        else:
-            pytest.fail("Nobody waited.")
-    waiting.join(20)
+        assert wait_for(is_waiting_for_lock)
+    waiting.join(60)
     assert [(row.last_number, row.latest and row.latest.number) for row in locked] == [(2, 2)]

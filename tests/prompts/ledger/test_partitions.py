@@ -1,5 +1,6 @@
 """Monthly partitions of the ledger: storage of rows, partition pruning, triggers, creation and removal."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -59,12 +60,23 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite keeps its one table"),
 ]
 NOON = datetime(2031, 5, 15, 12, tzinfo=UTC)
+# Of the real month, for which the migrations created partitions.
+MIDDLE_OF_MONTH = get_month_start(timezone.now()) + timedelta(days=14, hours=12)
+
+
+@pytest.fixture(autouse=True)
+def in_the_middle_of_a_month() -> Iterator[None]:
+    """No month ends during a test."""
+    with time_machine.travel(MIDDLE_OF_MONTH):
+        yield
 
 
 def set_stage(shared: SharedCast) -> Stage:
-    workspace = shared.workspace
-    create_partitions()
-    return make_stage(workspace)
+    with time_machine.travel(MIDDLE_OF_MONTH):
+        # The database may be a copy of an older one.
+        drop_empty_partitions()
+        create_partitions()
+        return make_stage(shared.workspace)
 
 
 @pytest.fixture

@@ -3,8 +3,11 @@
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
 from threading import Barrier, Thread
 from typing import Any
 
@@ -23,7 +26,10 @@ from tests.database_cleanup import empty
 from tests.factories import BY, make_user, make_workspace
 from tests.module_fixtures import committed_rows_of_a_module
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
+from tests.workers import wait_for
 
+# The tests wait for events, and this long only if one does not come.
+SECONDS = 60
 only_postgres = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="speaks of PostgreSQL")
 
 
@@ -47,20 +53,32 @@ def open_connection() -> Any:
 
 
 class SlowConnection:
-    """The real connection with a delay; it records the number of rows of each statement."""
+    """The real connection, whose first statement waits; it records the number of rows of each statement."""
 
-    def __init__(self, real: ledger_connection.LedgerConnection) -> None:
-        self.real = real
+    def __init__(self, real: ledger_connection.LedgerConnection, may_run: Callable[[], bool]) -> None:
+        self.real, self.may_run = real, may_run
         self.batches: list[int] = []
-        self.seconds = 0.0
 
     def run(self, sql: str, drafts: str) -> ledger_connection.WrittenRows:
         self.batches.append(drafts.count('"seal"'))
-        time.sleep(self.seconds)
+        if len(self.batches) == 1:
+            assert wait_for(self.may_run, SECONDS)
         return self.real.run(sql, drafts)
 
     def close(self) -> None:
         self.real.close()
+
+
+def slow_down(count: int) -> SlowConnection:
+    """Make the first statement wait until all other rows of so many callers are queued."""
+    slow = SlowConnection(open_connection(), partial(are_queued, ledger_writer.PROCESS_WRITER, count - 1))
+    ledger_writer.PROCESS_WRITER._connection = slow
+    return slow
+
+
+def are_queued(writer: LedgerWriter, count: int) -> bool:
+    """Return whether so many rows wait: the writer thread has taken one, and waits for the connection."""
+    return writer._queue.qsize() >= count - 1
 
 
 def at_once(count: int, work) -> list[Exception]:
@@ -115,9 +133,7 @@ def test_the_row_is_committed_before_the_prompt_is_returned(stage):
 def test_rows_of_a_batch_are_committed_before_their_prompts_are_returned(stage):
     """Each thread looks for its row as soon as it has its prompt, on its own connection."""
     stage.fetch()
-    slow = SlowConnection(open_connection())
-    ledger_writer.PROCESS_WRITER._connection = slow
-    slow.seconds = 0.05
+    slow = slow_down(10)
 
     def fetch_and_look(_: int) -> None:
         served = stage.fetch()
@@ -134,9 +150,7 @@ def test_rows_of_a_batch_are_committed_before_their_prompts_are_returned(stage):
 
 def test_waiting_rows_are_written_together_and_each_gets_its_own_id(stage):
     stage.fetch()
-    slow = SlowConnection(open_connection())
-    ledger_writer.PROCESS_WRITER._connection = slow
-    slow.seconds = 0.1
+    slow = slow_down(12)
     served = []
     assert at_once(12, lambda _: served.append(stage.fetch())) == []
     assert sum(slow.batches) == 12
@@ -154,9 +168,7 @@ def test_each_row_of_a_batch_is_checked_on_its_own(stage):
     key, other = create_key(stage.workspace, "Other", {}, by=BY)
     stage.fetch()
     fetch(other, cache=stage.cache)
-    slow = SlowConnection(open_connection())
-    ledger_writer.PROCESS_WRITER._connection = slow
-    slow.seconds = 0.1
+    slow = slow_down(8)
     revoke_key(key, by=BY)
     before = len(stage.rows)
     errors = at_once(8, lambda number: fetch(other if number % 2 else stage.secret, cache=stage.cache))
@@ -181,16 +193,18 @@ def test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch):
     broken = (
         draft.replace('"size":', '"size":99999999999', 1) if connection.vendor == "postgresql" else "nonsense"
     )
-    slow = SlowConnection(open_connection())
-    ledger_writer.PROCESS_WRITER._connection = slow
-    slow.seconds = 0.05
+    slow = slow_down(6)
     before = len(stage.rows)
-    errors = at_once(
-        6,
-        lambda number: (
-            stage.fetch() if number else ledger_writer.write_ledger_row(PendingRow(sql, broken, seal))
-        ),
-    )
+
+    def write(number: int) -> None:
+        if number:
+            stage.fetch()
+        else:
+            # Not the first statement, which has only one row.
+            wait_for(lambda: slow.batches, SECONDS)
+            ledger_writer.write_ledger_row(PendingRow(sql, broken, seal))
+
+    errors = at_once(6, write)
     assert [type(error) for error in errors] == [LedgerWriteError]
     assert len(stage.rows) == before + 5
 
@@ -224,9 +238,15 @@ def test_a_lost_connection_is_replaced_within_the_same_fetch(stage):
     first = open_connection().pgconn.backend_pid
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", [first])
-    time.sleep(0.1)
+        assert wait_for(lambda: not is_connected(first), SECONDS)
     assert stage.fetch().status == 200
     assert open_connection().pgconn.backend_pid != first
+
+
+def is_connected(backend_pid: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [backend_pid])
+        return cursor.fetchone() is not None
 
 
 @only_postgres
@@ -248,13 +268,14 @@ def test_fetches_fail_while_the_database_is_down_and_recover_afterwards(stage, m
 @only_postgres
 def test_a_database_that_does_not_respond_times_out(stage, monkeypatch):
     stage.fetch()
-    monkeypatch.setattr(ledger_connection, "RESPONSE_TIMEOUT", 0.3)
     with psycopg.connect(**{**ledger_connection.get_libpq_parameters(), "options": ""}) as other:
         other.execute("LOCK TABLE prompts_ledgerentry IN ACCESS EXCLUSIVE MODE")
         began = time.monotonic()
-        with pytest.raises(ServingUnavailable):
-            stage.fetch()
-        assert time.monotonic() - began < 2
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger_connection, "RESPONSE_TIMEOUT", 0.3)
+            with pytest.raises(ServingUnavailable):
+                stage.fetch()
+        assert time.monotonic() - began < ledger_connection.RESPONSE_TIMEOUT
         other.rollback()
     assert stage.fetch().status == 200
 
@@ -262,33 +283,45 @@ def test_a_database_that_does_not_respond_times_out(stage, monkeypatch):
 def test_a_row_that_waits_too_long_for_the_writer_fails(stage, monkeypatch):
     stage.fetch()
     monkeypatch.setattr(ledger_writer, "WAIT_TIMEOUT", 0.1)
-    slow = SlowConnection(open_connection())
-    ledger_writer.PROCESS_WRITER._connection = slow
-    slow.seconds = 0.5
-    errors = at_once(3, lambda _: stage.fetch())
-    assert [type(error) for error in errors] == [ServingUnavailable] * 2
-    slow.seconds = 0.0
+    failed: list[Exception] = []
+    ledger_writer.PROCESS_WRITER._connection = SlowConnection(open_connection(), lambda: len(failed) == 2)
+
+    def fetch_or_fail(_: int) -> None:
+        try:
+            stage.fetch()
+        except ServingUnavailable as error:
+            failed.append(error)
+
+    assert at_once(3, fetch_or_fail) == []
+    assert len(failed) == 2
     assert stage.fetch().status == 200
 
 
+@dataclass
 class FaultyConnection:
-    """A connection whose statements end in an unexpected error."""
+    """A connection whose statements end in an unexpected error, the first when other rows are queued."""
+
+    may_run: Callable[[], bool]
 
     def run(self, sql: str, drafts: str) -> ledger_connection.WrittenRows:
-        time.sleep(0.1)
+        assert wait_for(self.may_run, SECONDS)
         raise ZeroDivisionError
 
     def close(self) -> None: ...
 
 
 def test_an_unexpected_error_leaves_no_row_pending_and_the_thread_running(stage, monkeypatch):
-    writer = LedgerWriter()
+    writer, queued = LedgerWriter(), chain([2], repeat(0))
     sql, draft, seal = a_draft(stage, monkeypatch)
+
     with monkeypatch.context() as patched:
-        patched.setattr(ledger_writer, "open_ledger_connection", FaultyConnection)
+        open_faulty = lambda: FaultyConnection(partial(are_queued, writer, next(queued)))  # noqa: E731
+        patched.setattr(ledger_writer, "open_ledger_connection", open_faulty)
+        # A row that stays pending would wait longer than the limit below.
+        patched.setattr(ledger_writer, "WAIT_TIMEOUT", 3 * SECONDS)
         began = time.monotonic()
         errors = at_once(3, lambda number: writer.write(PendingRow("sql", "{}", str(number))))
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < SECONDS
     assert {type(error) for error in errors} == {ZeroDivisionError, LedgerWriteError}
     assert len(errors) == 3
     written = []
@@ -300,11 +333,8 @@ def test_an_unexpected_error_leaves_no_row_pending_and_the_thread_running(stage,
 def start_writer_thread(stage: Stage) -> Thread:
     """Fetch four times at once on a slow connection, and return the thread that wrote the waiting rows."""
     stage.fetch()
-    slow = SlowConnection(open_connection())
-    ledger_writer.PROCESS_WRITER._connection = slow
-    slow.seconds = 0.05
+    slow_down(4)
     assert at_once(4, lambda _: stage.fetch()) == []
-    slow.seconds = 0.0
     thread = ledger_writer.PROCESS_WRITER._thread
     assert thread is not None
     return thread

@@ -80,7 +80,7 @@ def test_a_fetch_waits_for_no_build(stage):
         ApiKey.unscoped.select_for_update().get(pk=stage.key.pk)
         thread = Thread(target=work)
         thread.start()
-        thread.join(timeout=1.5)
+        thread.join(timeout=20)
         assert len(served) == 1
     thread.join()
 
