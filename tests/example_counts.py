@@ -14,10 +14,10 @@ def choose(markers: str) -> None:
     if "not hard" not in markers:
         os.environ[HARD] = "yes"
     count: dict[str, Any] = {} if HARD in os.environ else {"max_examples": FEW}
-    # How long the generation and an example take depends on the load of the machine.
-    settings.register_profile(
-        "this run", suppress_health_check=[HealthCheck.too_slow], deadline=None, **count
-    )
+    # How long the generation and an example take depends on the load of the machine, and how many of the
+    # first values a test can use depends on the seed.
+    checks = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+    settings.register_profile("this run", suppress_health_check=checks, deadline=None, **count)
     settings.load_profile("this run")
 
 

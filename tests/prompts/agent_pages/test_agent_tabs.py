@@ -135,7 +135,7 @@ def test_a_channel_without_a_build_is_listed(as_bob, pilot, deck):
 
 def test_a_channel_shows_versions_size_bots_and_settings(as_bob, workspace, pilot, deck, soul):
     put_settings(workspace, {"token_budget": 4_000}, expected=0, by=BY)
-    fox = make_identity(workspace, "Fox")
+    fox = make_identity(workspace, "Night fox")
     put_settings(workspace, {"identity": fox, "token_budget": 900}, expected=0, by=BY, channel=deck)
     change_soul(soul, "Be wise.")
     roll_back([get_prompt(pilot, deck)], by=BY, note="Too wise.")
@@ -151,12 +151,12 @@ def test_a_channel_shows_versions_size_bots_and_settings(as_bob, workspace, pilo
     assert "/ 900" in first
     assert "bot:gull" in first
     assert "3 times" in first
-    assert "Fox" in first
+    assert "Night fox" in first
     assert "prompt-settings/channels/deck/" in first
     second = html[html.index('id="bridge"') :]
     assert "/ 4,000" in second
     assert "prompt-settings/workspace/" in second
-    assert "Fox" not in second
+    assert "Night fox" not in second
 
 
 def test_effective_settings_equal_the_settings_of_a_build(workspace, pilot, deck):
