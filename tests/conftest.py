@@ -18,6 +18,7 @@ from prompts.call_contents import services as call_data
 from prompts.serving import cache, ledger_writer
 from prompts.versions import lockfile
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
+from tests.compiled_queries import use_own_forms
 from tests.database_cleanup import install_fast_flush
 from tests.database_dump import READY, keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
@@ -184,6 +185,12 @@ def clear_serving_cache() -> Iterator[None]:
     clear_caches()
     yield
     clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def own_forms_of_planted_faults(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("planted"):
+        use_own_forms(request.getfixturevalue("monkeypatch"))
 
 
 def clear_caches() -> None:
