@@ -83,7 +83,7 @@ def list_members(workspace: Workspace) -> QuerySet[Membership]:
 
 def list_open_invitations(workspace: Workspace) -> QuerySet[Invitation]:
     rows = Invitation.objects.in_workspace(workspace).filter(accepted_at=None, withdrawn_at=None)
-    return rows.select_related("invited_by").order_by("-created_at")
+    return rows.select_related("invited_by").order_by("-created_at", "-pk")
 
 
 def list_audit_events(workspace: Workspace) -> QuerySet[AuditEvent]:

@@ -79,7 +79,7 @@ def count_repeated_event(event: SecurityEvent) -> bool:
     rows = SecurityEvent.objects.filter(
         user=event.user, kind=event.kind, network=event.network, at__gte=timezone.now() - REPEAT_WINDOW
     )
-    newest = rows.order_by("-at").values_list("pk", flat=True).first()
+    newest = rows.order_by("-at", "-pk").values_list("pk", flat=True).first()
     if newest is None:
         return False
     return bool(SecurityEvent.objects.filter(pk=newest).update(count=F("count") + 1, at=event.at))

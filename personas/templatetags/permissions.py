@@ -40,6 +40,6 @@ def format_member_names(workspace: Workspace, roles: frozenset[Role]) -> str:
     """
     rows = Membership.objects.in_workspace(workspace).filter(role__in=roles).select_related("user")
     order = list(reversed(Role))
-    members = sorted(rows[:50], key=lambda row: (order.index(Role(row.role)), row.joined_at))
+    members = sorted(rows[:50], key=lambda row: (order.index(Role(row.role)), row.joined_at, row.pk))
     names = [row.user.name or row.user.email for row in members[:MAX_SHOWN_NAMES]]
     return get_text_list(names, _("or"))

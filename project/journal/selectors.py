@@ -139,7 +139,7 @@ def read_role(text: str | None) -> str:
 
 def iterate_erasures(since: datetime) -> Iterator[Ending]:
     # A deleted workspace is listed by its audit event.
-    for erasure in Erasure.unscoped.filter(at__gte=since).exclude(kind=REMOVAL_KIND).order_by("at"):
+    for erasure in Erasure.unscoped.filter(at__gte=since).exclude(kind=REMOVAL_KIND).order_by("at", "pk"):
         yield build_ending(
             ERASED,
             erasure.workspace_id,

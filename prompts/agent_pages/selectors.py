@@ -135,7 +135,7 @@ def get_recent_readers(agent: Agent, prompt_ids: Sequence[int]) -> dict[int, Rea
         rows.order_by().values("prompt_id", "reader_label").annotate(count=Count("pk"), last_at=Max("at"))
     )
     readers_by_prompt: dict[int, list[PromptReader]] = defaultdict(list)
-    for row in counted.order_by("-last_at"):
+    for row in counted.order_by("-last_at", "reader_label"):
         readers_by_prompt[row["prompt_id"]].append(
             PromptReader(row["reader_label"], row["count"], row["last_at"])
         )

@@ -137,7 +137,7 @@ def find_first_fetch(agent: Agent, channel: Channel) -> LedgerEntry | None:
     prompts = AgentPrompt.objects.in_workspace(agent.workspace_id)
     prompt = prompts.filter(agent=agent, channel=channel).first()
     rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(prompt=prompt)
-    return rows.order_by("at").first() if prompt else None
+    return rows.order_by("at", "pk").first() if prompt else None
 
 
 def can_create_key(request: WorkspaceRequest) -> bool:

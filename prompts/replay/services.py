@@ -293,5 +293,5 @@ def load_version_contents(version: PromptVersion) -> VersionContents:
 
 
 def list_version_erasures(version: PromptVersion, digests: set[str]) -> Sequence[Erasure]:
-    rows = Erasure.objects.in_workspace(version.workspace_id).order_by("at")
+    rows = Erasure.objects.in_workspace(version.workspace_id).order_by("at", "pk")
     return [row for row in rows if digests & set(row.digests)]

@@ -218,7 +218,7 @@ def request_due_refreshes(now: datetime) -> list[RefreshRun]:
         .filter(workspace__deleted_at=None)
         .exclude(Exists(runs.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])))
         .annotate(last_finished_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
-        .order_by(F("last_finished_at").asc(nulls_first=True))
+        .order_by(F("last_finished_at").asc(nulls_first=True), "pk")
     )
     due = [
         source for source in sources if is_refresh_due(source.last_finished_at, source.refresh_minutes, now)

@@ -20,6 +20,7 @@ from personas.members.services import (
 )
 from personas.models import Invitation, Membership, User
 from personas.roles import Role
+from personas.selectors import list_open_invitations
 from tests.factories import PASSWORD, join, make_user, signed_in
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -87,6 +88,14 @@ def test_an_expired_invitation_does_not_prevent_a_new_one(workspace, by_alice):
     invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
     Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(days=1))
     invite_member(workspace, "carol@example.com", Role.EDITOR, by=by_alice)
+
+
+@pytest.mark.usefixtures("stopped_clock")
+def test_invitations_of_one_moment_are_listed_newest_first(workspace, by_alice):
+    addresses = [f"{name}@example.com" for name in ("ann", "cleo", "ben")]
+    for address in addresses:
+        invite_member(workspace, address, Role.VIEWER, by=by_alice)
+    assert [row.email for row in list_open_invitations(workspace)] == addresses[::-1]
 
 
 def test_the_last_owner_can_neither_leave_nor_step_down(workspace, alice, by_alice):

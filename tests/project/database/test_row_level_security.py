@@ -5,8 +5,10 @@ import re
 from contextlib import ExitStack, suppress
 
 import pytest
+import time_machine
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.loader import MigrationLoader
+from django.utils import timezone
 
 from core.db import workspace_scope
 from core.db.row_level_security import POLICY_NAME, EnableRowLevelSecurity
@@ -268,7 +270,8 @@ def test_jobs_and_fetches_work_with_row_level_security(workspace, elsewhere, mon
     home, other = make_stage(workspace), make_stage(elsewhere)
     kinds = (PromptVersion, LedgerEntry, LedgerBlock, Checkpoint)
     with as_app_role():
-        with workspace_scope.no_workspace():
+        # The text has the time, to the minute.
+        with workspace_scope.no_workspace(), time_machine.travel(timezone.now(), tick=False):
             assert {home.fetch().text, other.fetch().text} == {home.fetch().text}
         Soul.objects.in_workspace(workspace).update(text="Be calm.")
         rebuild_prompts_job(workspace.pk, [home.agent.pk])

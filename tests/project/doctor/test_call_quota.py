@@ -11,6 +11,7 @@ from prompts.call_contents.quota import get_utc_day, reserve_bytes
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_workspace_near_its_quota_is_named(workspace, elsewhere, settings):
     settings.DRAMATIS_CALL_BYTES_PER_DAY = 1_000
     today = get_utc_day(timezone.now())
@@ -30,6 +31,7 @@ def test_an_absent_quota_is_a_warning(settings):
     assert measure_call_storage()["call_quota_share"] == 0
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_the_ledger_page_shows_what_was_used_today(as_alice, workspace):
     reserve_bytes(workspace.pk, get_utc_day(timezone.now()), 3 * 1024, 2**30)
     page = as_alice.get(f"/w/{workspace.slug}/ledger/").content.decode()

@@ -314,6 +314,7 @@ def test_contents_stay_as_long_as_the_oldest_row_may_refer_to_them(stage):
     assert list_contents(stage) == contents
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_value_that_is_used_again_is_marked_with_the_day(stage):
     render(stage, append=LONG_TEXT)
     rows = CallContent.objects.in_workspace(stage.workspace)

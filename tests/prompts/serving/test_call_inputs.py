@@ -225,5 +225,6 @@ def test_a_version_without_stored_inputs_is_replaced_by_the_next_build(stage, mo
     assert post(stage, {"entry": "simple"}).status_code == 200
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_limit_may_be_written_as_a_whole_number_with_a_point(stage):
     assert render(stage, limits={"total": 2_000.0})["text"] == render(stage, limits={"total": 2_000})["text"]

@@ -209,6 +209,7 @@ REQUESTS = [
 ]
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_fast_path_and_django_give_the_same_response(stage):
     statuses = set()
     for options in REQUESTS:
@@ -286,6 +287,7 @@ def test_other_methods_get_405_with_the_allowed_ones(stage):
     )
 
 
+@pytest.mark.usefixtures("stopped_clock")
 @both_entry_points
 def test_a_head_gets_the_headers_of_a_fetch_and_leaves_no_row(stage, entry_point):
     """The ledger is evidence of text that was served; a monitor that sends HEAD gets none."""

@@ -175,6 +175,7 @@ def test_a_file_is_ignored_and_unignored_by_the_api(admin: TrueApi, pushed: Sour
     assert admin.post(f"context-files/{number}:unignore").json()["text"] == GOOD
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_findings_are_waived_with_a_reason_until_a_date(admin: TrueApi, pushed: Source) -> None:
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
