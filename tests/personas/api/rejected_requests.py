@@ -63,6 +63,8 @@ ALLOWED_REASONS = (
     AllowedReason(STATE, "In use by .*", "/harnesses", r"(PUT|PATCH) .*/sources/\{slug\}"),
     # The account that the key acts for.
     AllowedReason(STATE, "Set up a second factor .*", "/requires_second_factor", "PATCH .*/workspace"),
+    # The time of the request.
+    AllowedReason(STATE, "Choose a date in the future.", "/expires_at", "POST .*/keys.*"),
     # A digest names a text, as an ETag does.
     AllowedReason(REFERENCE, "The digest does not match the text. .*", "/text", "POST .*/prompts:report"),
     AllowedReason(LIMIT, "A number has more than 19 digits."),

@@ -16,7 +16,7 @@ from tests.personas.api.generated_stage import make_stage
 from tests.personas.api.rejected_requests import count_kinds
 
 pytestmark = pytest.mark.django_db
-# The same requests as in the long test, so that this one does not fail on unrelated changes.
+# Always the same requests, so that this test does not fail on unrelated changes.
 EACH, SEED = 4, 1
 # Each run tests one of so many operations, chosen by the seed of pytest-randomly.
 IN_TURN = 32
