@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 KEEP_NOTIFICATIONS_DAYS = 90
 # Days that the log of webhook deliveries is kept.
 KEEP_DELIVERIES_DAYS = 30
-# The database allows deleting reports only after this time: see prompts.migrations.0019_reports_expire.
+# The database allows deleting reports only after this time: see prompts.migrations.0002_append_only.
 MIN_REPORT_DAYS = 30
 
 

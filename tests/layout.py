@@ -108,9 +108,7 @@ BANNED_CLASSES = {
     ),
 }
 # Names that cannot change, with the reason.
-FIXED_NAMES = {
-    ("core/db/erasable.py", "words"): "the argument of a migration operation, written in old migrations",
-}
+FIXED_NAMES: dict[tuple[str, str], str] = {}
 # Phrases of the old vocabulary in comments and docstrings.
 BANNED_PHRASES = re.compile(
     r"\b(anew|hand(s|ed)? out|whoever|somebody|second wall|the house|by the gate|bots' door|heed(ed|s)?"

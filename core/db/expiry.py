@@ -27,7 +27,7 @@ BEGIN SELECT RAISE(ABORT, '{table} only grows: DELETE is refused'); END
 
 
 class AppendOnlyWithExpiry(AppendOnly):
-    """Replace the trigger of `AppendOnly` by one that allows deleting rows whose time `at` is old enough."""
+    """Like `AppendOnly`, but rows whose time `at` is old enough can be deleted."""
 
     def __init__(self, table: str, days: int) -> None:
         super().__init__(table)
@@ -36,7 +36,6 @@ class AppendOnlyWithExpiry(AppendOnly):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
     ) -> None:
-        super().database_backwards(app_label, schema_editor, from_state, to_state)
         names = {"table": self.table, "days": self.days}
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(POSTGRES_FUNCTION.format(**names), params=None)
@@ -51,7 +50,6 @@ class AppendOnlyWithExpiry(AppendOnly):
         super().database_backwards(app_label, schema_editor, from_state, to_state)
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(f"DROP FUNCTION {self.table}_expiring()")
-        super().database_forwards(app_label, schema_editor, from_state, to_state)
 
     def describe(self) -> str:
         return f"Allow deletes from {self.table} only for rows older than {self.days} days"

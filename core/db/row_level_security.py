@@ -14,23 +14,15 @@ POLICY_CONDITION = """
 CASE current_setting('dramatis.workspace', true)
 WHEN 'all' THEN true WHEN {column}::text THEN true ELSE false END
 """
-# The policy of earlier releases, which a migration replaces.
-OLD_POLICY_NAME = "workspace_wall"
-OLD_POLICY_CONDITION = """
-CASE (SELECT CASE current_setting('dramatis.workspace', true) WHEN 'all' THEN 0
-ELSE nullif(current_setting('dramatis.workspace', true), '')::bigint END)
-WHEN {column} THEN true WHEN 0 THEN true ELSE false END
-"""
-DROP_STATEMENTS = (
-    f"DROP POLICY IF EXISTS {OLD_POLICY_NAME} ON {{table}}",
+ENABLE_STATEMENTS = (
+    f"DROP POLICY IF EXISTS {POLICY_NAME} ON {{table}}",
+    f"CREATE POLICY {POLICY_NAME} ON {{table}} USING ({{condition}}) WITH CHECK ({{condition}})",
+    "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+)
+DISABLE_STATEMENTS = (
+    "ALTER TABLE {table} DISABLE ROW LEVEL SECURITY",
     f"DROP POLICY IF EXISTS {POLICY_NAME} ON {{table}}",
 )
-CREATE_STATEMENTS = (
-    *DROP_STATEMENTS,
-    "CREATE POLICY {policy} ON {table} USING ({condition}) WITH CHECK ({condition})",
-)
-ENABLE_STATEMENTS = (*CREATE_STATEMENTS, "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-DISABLE_STATEMENTS = ("ALTER TABLE {table} DISABLE ROW LEVEL SECURITY", *DROP_STATEMENTS)
 
 
 class EnableRowLevelSecurity(Operation):
@@ -59,19 +51,11 @@ class EnableRowLevelSecurity(Operation):
         self.execute_statements(schema_editor, DISABLE_STATEMENTS)
 
     def execute_statements(
-        self,
-        schema_editor: BaseDatabaseSchemaEditor,
-        statements: tuple[str, ...],
-        policy: str = POLICY_NAME,
-        condition: str = POLICY_CONDITION,
+        self, schema_editor: BaseDatabaseSchemaEditor, statements: tuple[str, ...]
     ) -> None:
         if schema_editor.connection.vendor != "postgresql":
             return
-        placeholders = {
-            "policy": policy,
-            "table": self.table,
-            "condition": condition.format(column=self.column),
-        }
+        placeholders = {"table": self.table, "condition": POLICY_CONDITION.format(column=self.column)}
         with transaction.atomic(using=schema_editor.connection.alias):
             for statement in statements:
                 schema_editor.execute(statement.format(**placeholders), params=None)
@@ -81,24 +65,3 @@ class EnableRowLevelSecurity(Operation):
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {"table": self.table, "column": self.column}
-
-
-class ReplaceWorkspacePolicy(EnableRowLevelSecurity):
-    """Replace the policy of a table by the current one. Backwards, restore the policy of earlier releases.
-
-    No row is visible to a restricted role while a table has no policy, and both statements are in one
-    transaction: other sessions see the old policy or the new one.
-    """
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        self.execute_statements(schema_editor, CREATE_STATEMENTS)
-
-    def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        self.execute_statements(schema_editor, CREATE_STATEMENTS, OLD_POLICY_NAME, OLD_POLICY_CONDITION)
-
-    def describe(self) -> str:
-        return f"Replace the policy of {self.table}"

@@ -14,9 +14,9 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from project.backup.checksums import list_backup_tables, list_tables
+from project.database.replaced_migrations import add_replacements
 from prompts.ledger.partitions import (
     LedgerPartition,
-    is_ledger_partitioned,
     list_partitions,
     restore_partitions,
 )
@@ -93,11 +93,10 @@ def load_postgres_tables(folder: Path, details: dict[str, Any], migrations: list
         cursor.execute("SET LOCAL statement_timeout = 0")
         # Delete the rows that migrations have inserted, because the backup contains them too.
         cursor.execute(f"TRUNCATE {quote_names(list_truncatable_tables())}")
-        if is_ledger_partitioned():
-            restore_partitions(
-                LedgerPartition(name, since=parse_bound(since), until=parse_bound(until))
-                for name, since, until in details["months"]
-            )
+        restore_partitions(
+            LedgerPartition(name, since=parse_bound(since), until=parse_bound(until))
+            for name, since, until in details["months"]
+        )
         for table, names in sorted(columns.items(), key=lambda item: item[0] in TRIGGERED_TABLES):
             if table in TRIGGERED_TABLES:
                 cursor.execute(f"DELETE FROM {quote_name(table)}")  # noqa: S608  # a table of ours
@@ -125,7 +124,7 @@ def parse_bound(text: str | None) -> datetime | None:
 
 def create_tables(migrations: list[list[str]]) -> None:
     """Apply the migrations that the backup lists. Newer migrations must run after the rows are loaded."""
-    applied = {(app, name) for app, name in migrations}
+    applied = add_replacements({(app, name) for app, name in migrations})
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     known = [node for node in graph.nodes if node in applied]

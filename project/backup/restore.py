@@ -6,6 +6,7 @@ from pathlib import Path
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 from personas.models import Workspace
 from project.backup import checkpoint_files, pg_dump, postgres_copy, sqlite
@@ -22,6 +23,12 @@ from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestric
 from project.backup.manifest import Manifest, read_manifest, require_signature
 from project.backup.samples import find_changed_prompts, list_chain_heads
 from project.backup.snapshot import open_snapshot
+from project.database.replaced_migrations import (
+    IncompleteMigrations,
+    add_replacements,
+    list_known_migrations,
+    require_complete_migrations,
+)
 from project.supervisor.prepare_database import disable_statement_timeout
 from prompts.integrity.checkpoints import write_checkpoint_copies
 from prompts.integrity.verify import verify_workspace
@@ -78,7 +85,8 @@ def check_compatibility(manifest: Manifest) -> None:
     vendor = manifest.database["vendor"]
     if vendor != connection.vendor:
         raise BackupError(f"This is a backup of {vendor}, but the database is {connection.vendor}.")
-    known = set(MigrationExecutor(connection).loader.graph.nodes)
+    loader, applied = MigrationLoader(None), {(app, name) for app, name in manifest.migrations}
+    known = list_known_migrations(loader)
     unknown = [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]
     # Check our own apps only. An unknown migration of another app is no problem: the app may have been
     # removed, or its migrations squashed.
@@ -87,6 +95,10 @@ def check_compatibility(manifest: Manifest) -> None:
         raise BackupError(
             f"This backup was created by a newer release (it has {ours[-1]}). Restore it with that release."
         )
+    try:
+        require_complete_migrations(loader, applied)
+    except IncompleteMigrations as error:
+        raise BackupError(f"This backup cannot be restored: {error}") from error
 
 
 def require_empty_database(manifest: Manifest) -> None:
@@ -94,7 +106,8 @@ def require_empty_database(manifest: Manifest) -> None:
         raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty database.")
     # Tables of the backup's release may exist. Tables of a later release may not, because the restore would
     # not remove them.
-    if any(step not in manifest.migrations for step in list_applied_migrations()):
+    migrations = add_replacements({(app, name) for app, name in manifest.migrations})
+    if any((app, name) not in migrations for app, name in list_applied_migrations()):
         raise BackupError(
             "This database has newer migrations than the backup. Restore into a database without tables."
         )

@@ -167,19 +167,3 @@ class CreateLedgerFunctions(Operation):
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {}
-
-
-class ReplaceLedgerFunctions(CreateLedgerFunctions):
-    """Migration operation that replaces the functions by those of this release. Backwards, it does nothing.
-
-    The functions of earlier releases do the same, but Citus rejects SELECT without columns, and to disable a
-    trigger of a partition by its name.
-    """
-
-    def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        """Keep the functions: earlier releases can use them too."""
-
-    def describe(self) -> str:
-        return "Replace the functions for monthly ledger partitions"

@@ -10,9 +10,8 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 LEDGER_TABLE = "prompts_ledgerentry"
-# The default partition holds rows of months without a partition. The legacy partition is the ledger table
-# from before partitioning.
-DEFAULT_PARTITION, LEGACY_PARTITION = f"{LEDGER_TABLE}_default", f"{LEDGER_TABLE}_before"
+# The default partition holds rows of months without a partition.
+DEFAULT_PARTITION = f"{LEDGER_TABLE}_default"
 APPEND_ONLY_TRIGGER, TRUNCATE_TRIGGER = f"{LEDGER_TABLE}_only_grows", f"{LEDGER_TABLE}_not_emptied"
 
 # Name, whether it is the default partition, start and end of each partition. The bounds are formatted and

@@ -61,23 +61,3 @@ class AppendOnlyWithRetention(AppendOnly):
 
     def describe(self) -> str:
         return f"Allow deletes from {self.table} only for expired rows"
-
-
-class RemoveAppendOnly(AppendOnly):
-    """Migration operation that removes the triggers of `AppendOnly`.
-
-    For tables that get another trigger, or that SQLite has to rebuild.
-    """
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        super().database_backwards(app_label, schema_editor, from_state, to_state)
-
-    def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        super().database_forwards(app_label, schema_editor, from_state, to_state)
-
-    def describe(self) -> str:
-        return f"Drop the delete trigger of {self.table}"

@@ -25,7 +25,7 @@ from tests.personas.accounts.sign_in import get_totp_code
 
 pytestmark = pytest.mark.django_db
 OLD, NEW = "old-key-" * 5, "new-key-" * 5
-migration = import_module("personas.migrations.0015_encrypt_second_factors")
+migration = import_module("personas.migrations.0005_encrypt_second_factors")
 
 
 def stored_data():

@@ -15,6 +15,7 @@ from django.db.models import CheckConstraint, ManyToManyField, UniqueConstraint
 from django.db.models.expressions import Value
 from django.db.models.functions import Now
 
+from core.db.create_models import CreateModels
 from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, RunInBatches
 
 OURS = ("personas", "skills", "prompts")
@@ -29,10 +30,7 @@ TRIGGERS = frozenset(
         "AppendOnlyWithExpiry",
         "AppendOnlyWithRetention",
         "CountWrites",
-        "RemoveAppendOnly",
-        "Unguarded",
         "EnableRowLevelSecurity",
-        "ReplaceWorkspacePolicy",
     }
 )
 # Operations that do not affect processes of the previous release.
@@ -102,6 +100,8 @@ def flat(operations: list[Operation]) -> Iterator[Operation]:
     for step in operations:
         if isinstance(step, steps.SeparateDatabaseAndState):
             yield from flat(list(step.database_operations))
+        elif isinstance(step, CreateModels):
+            yield from step.models
         else:
             yield step
 

@@ -19,7 +19,6 @@ from prompts.ledger.partitions import (
     APPEND_ONLY_TRIGGER,
     DEFAULT_PARTITION,
     LEDGER_TABLE,
-    LEGACY_PARTITION,
     add_months,
     build_month_partition,
     create_partitions,
@@ -60,6 +59,8 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite keeps its one table"),
 ]
 NOON = datetime(2031, 5, 15, 12, tzinfo=UTC)
+# A partition without a start, for the rows of all early months.
+FIRST_PARTITION = f"{LEDGER_TABLE}_before"
 # Of the real month, for which the migrations created partitions.
 MIDDLE_OF_MONTH = get_month_start(timezone.now()) + timedelta(days=14, hours=12)
 
@@ -277,9 +278,9 @@ def rewritable(tables: set[str]) -> list[str]:
 
 
 def fill_every_part(stage: Stage) -> None:
-    """Insert rows into the legacy partition, monthly partitions and the default one."""
-    if LEGACY_PARTITION not in names():
-        execute_sql(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')")
+    """Insert rows into a partition without a start, monthly partitions and the default one."""
+    if FIRST_PARTITION not in names():
+        execute_sql(f"SELECT make_ledger_part('{FIRST_PARTITION}', NULL, '2020-01-01 00:00Z')")
     partitions.create_month_partition(get_month_start(NOON), timezone.now())
     for partition in list_partitions():
         inside = partition.since or (partition.until or NOON) - timedelta(days=1)
@@ -369,11 +370,11 @@ def clerk(db) -> str:
 def test_a_role_without_ownership_creates_partitions_but_cannot_read_them_directly(stage, clerk):
     stage.fetch()
     insert_rows(stage, [NOON])
-    execute_sql(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')", clerk)
+    execute_sql(f"SELECT make_ledger_part('{FIRST_PARTITION}', NULL, '2020-01-01 00:00Z')", clerk)
     assert create_partitions() == [name_of(NOON)]
     assert len(stage.rows) == 2
     assert stage.fetch().status == 200
-    assert drop_empty_partitions() == [LEGACY_PARTITION]
+    assert drop_empty_partitions() == [FIRST_PARTITION]
     for partition in list_partitions():
         assert query_value(f"SELECT count(*) FROM {partition.name}") == 0  # noqa: S608  # a table of ours
     assert not partitions.drop_partition_if_empty(build_month_partition(get_month_start(NOON)))

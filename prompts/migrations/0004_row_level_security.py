@@ -1,0 +1,43 @@
+"""Row-level security for the tables with a workspace. A later table gets it in the migration that creates it."""
+
+from django.db import migrations
+
+from core.db.row_level_security import EnableRowLevelSecurity
+
+TABLES = (
+    "prompts_agentprompt",
+    "prompts_buildcause",
+    "prompts_promptversion",
+    "prompts_versionpart",
+    "prompts_promptlabel",
+    "prompts_labelmove",
+    "prompts_labelrule",
+    "prompts_ledgerentry",
+    "prompts_ledgerblock",
+    "prompts_ledgerrolloff",
+    "prompts_checkpoint",
+    "prompts_signingkey",
+    "prompts_verificationrun",
+    "prompts_release",
+    "prompts_releaseitem",
+    "prompts_digestreport",
+    "prompts_promptsettings",
+    "prompts_callcontent",
+    "prompts_dailycallstorage",
+    "prompts_releasecomment",
+    "prompts_releasereviewer",
+    "prompts_comment",
+)
+
+
+class Migration(migrations.Migration):
+    replaces = [
+        ("prompts", "0014_row_security"),
+        ("prompts", "0022_workspace_policies"),
+    ]
+
+    dependencies = [("prompts", "0003_ledger_partitions")]
+
+    operations = [
+        *(EnableRowLevelSecurity(table) for table in TABLES),
+    ]
