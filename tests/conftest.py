@@ -77,8 +77,15 @@ def own_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """Copy the migrated database of an earlier run, if it matches the migrations."""
-    if connection.vendor == "postgresql" and (name := ready_database(will_keep=True)):
+    """Copy the migrated database of an earlier run, if it matches the migrations.
+
+    Transactions of this process may be idle: rows of a module are in one, and the next test of a module may
+    be held back while other processes have tests left.
+    """
+    if connection.vendor != "postgresql":
+        return
+    connection.settings_dict["OPTIONS"]["options"] += " -c idle_in_transaction_session_timeout=0"
+    if name := ready_database(will_keep=True):
         connection.settings_dict["TEST"] |= {"TEMPLATE": name, "MIGRATE": False}
 
 

@@ -29,10 +29,6 @@ def rows_of_a_module(blocker: Any) -> Iterator[None]:
                 "that test: request the fixture by parameter or usefixtures, not only by getfixturevalue()."
             )
         outer.__enter__()
-        # The next test may be held back for longer than an idle transaction may last.
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     try:
         yield
     finally:

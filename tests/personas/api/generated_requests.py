@@ -11,7 +11,7 @@ from typing import Any
 import schemathesis
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections, connection, transaction
+from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.core.failures import Failure, FailureGroup
@@ -136,10 +136,6 @@ def keep_connection_open() -> Iterator[None]:
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            # On a busy machine generating a request may take longer than the timeout.
-            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     try:
         yield
     finally:
