@@ -18,7 +18,7 @@ while arguments:
     elif not argument.startswith("-"):
         url = argument
 request = urllib.request.Request(url, data, headers)
-sys.stdout.buffer.write(urllib.request.urlopen(request, timeout=20).read())
+sys.stdout.buffer.write(urllib.request.urlopen(request, timeout=60).read())
 """
 
 

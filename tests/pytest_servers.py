@@ -184,7 +184,7 @@ def launch_arguments(*, headed: bool) -> dict[str, object]:
 
 
 def chromium_version(program: str) -> str:
-    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=120)
     match = re.search(r"\d+(\.\d+)+", answer.stdout)
     return match[0] if match else "unknown"
 

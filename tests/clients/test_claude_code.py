@@ -63,7 +63,7 @@ def run_hook(stage: Stage, server: LiveServer, tmp_path: Path) -> Hook:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=True,
         )
 

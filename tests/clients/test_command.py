@@ -248,7 +248,7 @@ def test_it_runs_as_a_program(stub_server):
     source = Path(__file__).parents[2] / "clients" / "python" / "src"
     command = [sys.executable, "-m", "dramatis_client.command", "fetch", "pilot", "deck"]
     result = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, check=False, timeout=30
+        command, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, check=False, timeout=120
     )
     assert (result.returncode, result.stdout) == (0, b"Be brave.")
 
@@ -307,7 +307,7 @@ def complete_in_bash(script: Path, *words: str) -> list[str]:
         f"source {script}; COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _dramatis; "
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.split()
 
 
@@ -334,7 +334,7 @@ def test_every_command_and_option_is_in_each_script(shell, capfd, tmp_path):
             assert option.flag.removeprefix("--") in script
     if program := shutil.which(shell):
         (tmp_path / "script").write_text(script)
-        subprocess.run([program, "-n", str(tmp_path / "script")], check=True, timeout=20)
+        subprocess.run([program, "-n", str(tmp_path / "script")], check=True, timeout=120)
 
 
 def test_help_and_readme_have_the_exit_codes(capfd):

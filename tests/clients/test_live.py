@@ -285,7 +285,7 @@ def test_cached_prompts_survive_a_killed_server_and_refresh_after_its_restart(
 
 
 def test_a_suspended_server_blocks_only_one_call(make_client_of, server):
-    clients = [make_client_of(kind, timeout=0.5) for kind in KINDS]
+    clients = [make_client_of(kind, timeout=3) for kind in KINDS]
     now = time.time()
     for client in clients:
         client.prompt()
@@ -297,7 +297,8 @@ def test_a_suspended_server_blocks_only_one_call(make_client_of, server):
             for later in range(1_001, 1_041):
                 set_clock(client, now + later)
                 assert client.prompt().is_stale, type(client)
-            assert time.monotonic() - started_at < 2, type(client)
+            # If each call waited, that would be two minutes.
+            assert time.monotonic() - started_at < 60, type(client)
     for client in clients:
         client.wait_for_refreshes()
         set_clock(client, now + 2_000)

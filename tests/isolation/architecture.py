@@ -199,6 +199,6 @@ def find_impure_modules(names: Iterable[str], root: Path = ROOT) -> list[str]:
     """Find pure modules that fail to import while imports of the frameworks are blocked."""
     code = IMPORTER.format(blocked=set(BLOCKED), names=list(names))
     answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False, timeout=300
     )
     return answer.stdout.splitlines() + ([answer.stderr] if answer.returncode else [])

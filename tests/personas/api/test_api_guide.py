@@ -52,7 +52,7 @@ def test_every_command_of_the_guide_works(environment: dict[str, str]) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert done.returncode == 0, f"{code}\n{done.stderr}"
@@ -68,7 +68,7 @@ def test_every_program_of_the_guide_works(environment: dict[str, str], tmp_path:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Received:
-    """One request: its headers, its body, and when it came."""
+    """One request: its headers, its body, and when it came, by the monotonic clock."""
 
     headers: dict[str, str]
     body: bytes
@@ -43,6 +43,7 @@ class Receiver:
 
     def __init__(self, answer: Callable[[Received], Answer]) -> None:
         self.answer, self.received = answer, list[Received]()
+        self.closed = threading.Event()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -51,11 +52,14 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 request = Received(
-                    {name.lower(): value for name, value in self.headers.items()}, body, time.time()
+                    {name.lower(): value for name, value in self.headers.items()}, body, time.monotonic()
                 )
                 receiver.received.append(request)
                 answer = receiver.answer(request)
-                time.sleep(answer.wait)
+                if answer.wait and receiver.closed.wait(answer.wait):
+                    # The sender has given up.
+                    self.close_connection = True
+                    return
                 self.send_response(answer.status)
                 for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
                     self.send_header(name, value)
@@ -71,6 +75,7 @@ class Receiver:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
+        self.closed.set()
         self.server.shutdown()
         self.server.server_close()
 

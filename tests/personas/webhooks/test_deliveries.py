@@ -178,7 +178,8 @@ def test_a_failed_delivery_is_tried_again_on_schedule_with_the_same_id(workspace
         make_endpoint(workspace, receiver.url)
         move(workspace)
         now = timezone.now()
-        run()
+        with time_machine.travel(now, tick=False):
+            run()
         for delay in RETRY_DELAYS[:3]:
             with time_machine.travel(now + delay * 0.9, tick=False):
                 run()
@@ -304,37 +305,37 @@ def test_a_delivery_can_be_sent_again(workspace):
 
 
 def test_a_receiver_that_hangs_does_not_delay_others(workspace, elsewhere):
-    with receiving(Answer(wait=3)) as slow, receiving() as fast:
+    with receiving(Answer(wait=30)) as slow, receiving() as fast:
         make_endpoint(workspace, slow.url, "Slow")
         make_endpoint(workspace, fast.url, "Fast")
         make_endpoint(elsewhere, fast.url, "Fast")
         for _ in range(3):
             move(workspace)
             move(elsewhere)
-        began = time.time()
-        run(sender=HttpSender(OutgoingPolicy.from_settings(), total_seconds=2))
+        began = time.monotonic()
+        run(sender=HttpSender(OutgoingPolicy.from_settings(), total_seconds=6))
     assert len(fast.received) == 6
-    assert max(request.at for request in fast.received) - began < 2
+    assert max(request.at for request in fast.received) - began < 6
     # It was left alone after the first timeout.
     assert len(slow.received) <= 2
     errors = set(
         WebhookAttempt.objects.in_workspace(workspace).exclude(error="").values_list("error", flat=True)
     )
-    assert errors == {"No complete response within 2 seconds."}
+    assert errors == {"No complete response within 6 seconds."}
 
 
 def test_one_workspace_has_few_threads_at_a_time(workspace, elsewhere, monkeypatch):
     monkeypatch.setattr(deliver, "MAX_THREADS", 5)
-    with receiving(Answer(wait=1.5)) as slow, receiving() as fast:
+    with receiving(Answer(wait=3)) as slow, receiving() as fast:
         for number in range(6):
             make_endpoint(workspace, slow.url, f"Slow {number}")
         make_endpoint(elsewhere, fast.url)
         move(workspace)
         move(elsewhere)
-        began = time.time()
+        began = time.monotonic()
         run()
     assert len(slow.received) == 6
-    assert fast.received[0].at - began < 1
+    assert fast.received[0].at - began < 3
 
 
 def test_two_workers_send_an_event_once(workspace):

@@ -63,7 +63,7 @@ class WebhookLibraries:
 
     def run(self, command: list[str], data: str) -> str:
         result = subprocess.run(
-            command, input=data, cwd=self.folder, capture_output=True, text=True, check=False, timeout=30
+            command, input=data, cwd=self.folder, capture_output=True, text=True, check=False, timeout=120
         )
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()

@@ -74,7 +74,7 @@ def meanwhile(action: Callable[[], object]) -> None:
 
     other = threading.Thread(target=run)
     other.start()
-    other.join(20)
+    other.join(60)
 
 
 def busy_dump(stage, monkeypatch) -> None:

@@ -14,7 +14,9 @@ from tests.project.deployment.production_settings import ROOT
 def run_dev(*arguments, **environment):
     command = [sys.executable, "dev.py", *arguments]
     env = os.environ | environment
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def test_old_pythons_can_read_the_file():

@@ -324,6 +324,6 @@ def test_a_bot_fetches_as_documented_in_readme_and_tour(alice, live_server, tmp_
         command = line.replace("http://127.0.0.1:8000", live_server.url)
         env = {"PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}", "DRAMATIS_KEY": secret}
         done = subprocess.run(  # what the page tells one to type
-            ["sh", "-c", command], env=env, capture_output=True, text=True, timeout=30, check=True
+            ["sh", "-c", command], env=env, capture_output=True, text=True, timeout=120, check=True
         )
         assert '"ledger_id"' in done.stdout, line

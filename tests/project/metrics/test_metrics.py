@@ -297,7 +297,7 @@ def test_three_processes_make_one_sum(counters):
     for child in children:
         child.start()
     for child in children:
-        child.join(20)
+        child.join(120)
     assert metrics_counters.get_counter_sums().get(("requests", "fetch", "200")) == 300
 
 

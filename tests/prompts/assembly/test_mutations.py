@@ -162,7 +162,7 @@ def exits(tmp_path_factory) -> dict[str, int]:
     command = [sys.executable, "-B", "-m", "tests.prompts.assembly.mutations", str(folder)]
     mutations = json.dumps([["", "", ""], *LITERALS])
     done = subprocess.run(
-        command, input=mutations, capture_output=True, text=True, check=True, timeout=120, cwd=ROOT
+        command, input=mutations, capture_output=True, text=True, check=True, timeout=300, cwd=ROOT
     )
     exit_codes: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
     return exit_codes

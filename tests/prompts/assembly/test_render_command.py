@@ -30,7 +30,7 @@ def test_the_command_prints_the_golden_text_byte_for_byte(example, capsysbinary)
 def test_a_shell_gets_the_same_bytes_and_no_added_newline():
     example = next(example for example in ALL if str(example) == "dramatis/full")
     command = [sys.executable, "manage.py", "render_prompt", *arguments(example)]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=60)
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=300)
     assert answer.stdout == example.golden.read_bytes()
 
 
@@ -97,7 +97,7 @@ def test_errors_go_to_standard_error_and_the_exit_is_2(tmp_path):
     file = tmp_path / "inputs.json"
     file.write_text('{"mission": {"text": "{{user._token}}"}, "data": {"values": {"user": {"_token": "x"}}}}')
     command = [sys.executable, "manage.py", "render_prompt", "--layout", "ptc", "--inputs", str(file)]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=60)
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=300)
     assert (answer.returncode, answer.stdout) == (2, b"")
     assert b"Traceback" not in answer.stderr
     assert b"_token" in answer.stderr

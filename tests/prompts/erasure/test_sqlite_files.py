@@ -14,7 +14,7 @@ def test_erased_text_is_in_no_file_of_the_database(tmp_path):
     with migrated_database(tmp_path, "sqlite") as url:
         variables = {**os.environ, "DATABASE_URL": url, "DRAMATIS_VAR": str(tmp_path / "var")}
         done = subprocess.run(
-            command, env=variables, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
+            command, env=variables, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT
         )
     assert done.returncode == 0, done.stderr[-3_000:]
     result = json.loads(done.stdout.splitlines()[-1])

@@ -24,7 +24,7 @@ def test_verification_reads_one_snapshot(workspace):
         before = LedgerEntry.objects.in_workspace(workspace).count()
         elsewhere = threading.Thread(target=run_in_own_connection, args=(stage.fetch,))
         elsewhere.start()
-        elsewhere.join(20)
+        elsewhere.join(60)
         assert LedgerEntry.objects.in_workspace(workspace).count() == before == 1
     assert LedgerEntry.objects.in_workspace(workspace).count() == 2
 

@@ -37,7 +37,7 @@ def run_concurrently(*actions: Callable[[], object]) -> list[BaseException]:
 
     def run(action: Callable[[], object]) -> None:
         try:
-            gate.wait(20)
+            gate.wait(60)
             action()
         except BaseException as error:  # noqa: BLE001  # reported by the test
             errors.append(error)

@@ -146,7 +146,7 @@ def verify_without_database(
         cwd=cwd,
         env=environment,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

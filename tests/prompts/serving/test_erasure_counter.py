@@ -10,7 +10,7 @@ from prompts.serving.cache import get_erasure_number
 from prompts.serving.ledger_insert import build_insert_sql
 from tests.factories import make_workspace
 
-TIMEOUT = 20
+TIMEOUT = 60
 
 
 def write_tombstone(workspace, number):

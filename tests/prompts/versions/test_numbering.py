@@ -85,7 +85,7 @@ def run_concurrently(count: int, work: Callable[[int], None]) -> list[BaseExcept
 
     def run(place: int) -> None:
         try:
-            gate.wait(20)
+            gate.wait(60)
             work(place)
         except BaseException as error:  # noqa: BLE001  # returned to the test
             errors.append(error)

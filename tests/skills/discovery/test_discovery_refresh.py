@@ -241,7 +241,7 @@ def test_an_audit_hook_sees_nothing_opened_outside(tmp_path):
     lure(stage)
     code = TRACER.format(project=str(ROOT), inside=str(stage.inside))
     answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     opened, events = json.loads(answer.stdout)
     inside = str(stage.inside)

@@ -92,7 +92,7 @@ def tracer(django_db_setup):
         text=True,
     )
     yield process
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
 
 
 @dataclass
