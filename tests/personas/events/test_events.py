@@ -22,6 +22,7 @@ from personas.memories.services import approve_memory, create_memory, reject_mem
 from personas.models import Event, Workspace
 from personas.records.services import archive_record, edit_record, restore_record
 from project.api.examples import build_value
+from tests.database_locks import patient_connection
 from tests.factories import make_agent, make_channel, make_soul
 
 CHANGE = {"kind": "soul", "id": 1, "revision": 1, "action": "edited"}
@@ -77,10 +78,10 @@ def test_concurrent_writers_and_readers_number_without_gaps(workspace):
     is_done = threading.Event()
 
     def write() -> None:
-        for _ in range(20):
-            with transaction.atomic():
-                record(workspace)
-        connection.close()
+        with patient_connection():
+            for _ in range(20):
+                with transaction.atomic():
+                    record(workspace)
 
     def read(numbers: list[int]) -> None:
         while True:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from personas.actors import Actor
 from personas.errors import DomainError, EditConflict, InvalidInput
@@ -14,6 +13,7 @@ from personas.models import Membership, Revision, Soul, Task
 from personas.records.services import edit_record
 from personas.roles import Role
 from personas.work.services import create_task
+from tests.database_locks import patient_connection
 from tests.factories import BY, make_soul, make_tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,13 +25,12 @@ def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
     results: list[Any] = [None] * len(actions)
 
     def run(index: int) -> None:
-        try:
-            barrier.wait(60)
-            results[index] = actions[index]()
-        except DomainError as error:
-            results[index] = error
-        finally:
-            connection.close()
+        barrier.wait(60)
+        with patient_connection():
+            try:
+                results[index] = actions[index]()
+            except DomainError as error:
+                results[index] = error
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(len(actions))]
     for thread in threads:

@@ -1,8 +1,8 @@
 """Concurrent moves of one label: one wins, the others get a conflict."""
 
 import threading
-import time
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from prompts.hashed_rows import build_label_move_row
 from prompts.labels.services import apply_label_moves, move_label, query_locked_rows, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
 from tests.compiled_queries import compile_again
+from tests.database_locks import patient_connection
 from tests.factories import make_soul
 from tests.prompts.test_bad_input import make_prompt, numbered, reword
 
@@ -38,11 +39,10 @@ def run_concurrently(*actions: Callable[[], object]) -> list[BaseException]:
     def run(action: Callable[[], object]) -> None:
         try:
             gate.wait(60)
-            action()
+            with patient_connection():
+                action()
         except BaseException as error:  # noqa: BLE001  # reported by the test
             errors.append(error)
-        finally:
-            connection.close()
 
     threads = [threading.Thread(target=run, args=(action,)) for action in actions]
     for thread in threads:
@@ -107,9 +107,16 @@ def test_without_the_lock_concurrent_moves_are_not_rejected_cleanly(quick, by_al
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
     compile_again(monkeypatch, query_locked_rows)
 
+    readers = count(1)
+    second_has_read = threading.Event()
+
     def apply_later(*args: Any, **options: Any) -> Any:
-        # The other threads read the label meanwhile.
-        time.sleep(0.3)
+        """Wait until another thread has read the label too. The first move is the one that creates it."""
+        number = next(readers)
+        if number > 2:
+            second_has_read.set()
+        if number > 1:
+            second_has_read.wait(60)
         return apply_label_moves(*args, **options)
 
     monkeypatch.setattr("prompts.labels.services.apply_label_moves", apply_later)

@@ -33,6 +33,7 @@ from skills.refresh.runs import (
 from skills.refresh.services import SourceEdited, refresh_source
 from skills.rule_sets.effective import list_effective_harnesses
 from skills.sources.locks import lock_source
+from tests.database_locks import patient_connection
 from tests.factories import BY, make_source, refreshed
 from tests.skills.job_stage import get_text_in_force, list_run_statuses
 
@@ -65,11 +66,9 @@ def at_once(work, thread_count: int = MANY) -> list:
     gate = threading.Barrier(thread_count)
 
     def run_thread(number: int):
-        try:
-            gate.wait(60)
+        gate.wait(60)
+        with patient_connection():
             return work(number)
-        finally:
-            connection.close()
 
     with ThreadPoolExecutor(thread_count) as pool:
         return list(pool.map(run_thread, range(thread_count)))
