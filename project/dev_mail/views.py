@@ -26,7 +26,7 @@ class StoredEmail:
 
 def list_stored_emails(folder: Path) -> list[StoredEmail]:
     """Return the newest emails that the development backend wrote."""
-    paths = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True)
+    paths = sorted(folder.glob("*.log"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
     return [stored for path in paths[:MAX_EMAILS] for stored in read_stored_emails(path)]
 
 

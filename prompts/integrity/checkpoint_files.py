@@ -14,6 +14,8 @@ from prompts.proof.faults import Fault
 
 # How much of the end of the file is read to find the last line: enough even if it lists all chain heads.
 MAX_TAIL_BYTES = 4 * 1024 * 1024
+# The time of a file is that of the last tick of the system, so it may lie before the time of the checkpoint.
+TICK_SECONDS = 0.02
 # Receives the last checkpoint of the file and returns the checkpoints to append after it.
 ListFollowing = Callable[[SignedCheckpoint | None], Sequence[SignedCheckpoint]]
 
@@ -84,7 +86,7 @@ def is_copied_since(workspace_id: int, signed_at: datetime) -> bool:
     A worker that was killed while it copied leaves an empty file or an incomplete line.
     """
     path = get_checkpoint_path(workspace_id)
-    if not path.exists() or path.stat().st_mtime < signed_at.timestamp():
+    if not path.exists() or path.stat().st_mtime + TICK_SECONDS < signed_at.timestamp():
         return False
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 1))

@@ -15,7 +15,7 @@ HOME_ADDRESS, OTHER_ADDRESS = "192.0.2.10", "198.51.100.20"
 
 def get_totp_code(secret: str, at: float | None = None) -> str:
     """Return the current code. If it is about to end, wait for the next, so that it is valid when sent."""
-    if at is None and (left := 30 - time.time() % 30) < 2:
+    if at is None and (left := 30 - time.time() % 30) < 8:
         time.sleep(left)
     return str(format_hotp_value(hotp_value(secret, int(at or time.time()) // 30)))
 

@@ -141,6 +141,7 @@ def test_the_list_runs_the_same_queries_for_many_keys_as_for_one(
 # --- a new key -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_new_key_is_shown_once_and_works_at_once(as_alice, home, workspace, alice):
     make_agent(workspace, "pilot")
     make_channel(workspace, "deck")

@@ -1,5 +1,6 @@
 """Signing selects workspaces with changes, the longest unsigned first; lag is reported per workspace."""
 
+import os
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -113,6 +114,14 @@ def test_a_run_that_is_out_of_time_begins_with_the_others_next_time(stages, monk
             patch.setattr("prompts.tasks.time", SimpleNamespace(monotonic=lambda ticks=ticks: next(ticks)))
             sign_checkpoints_job()
         assert [count_checkpoints(stage) for stage in stages] == expected, number
+
+
+def test_a_copy_whose_file_has_the_time_of_the_tick_before_is_complete(stages):
+    now = timezone.now()
+    sign_at(now, *stages)
+    for stage in stages:
+        os.utime(get_checkpoint_path(stage.workspace.pk), times=(now.timestamp() - 0.01,) * 2)
+    assert to_sign_at(now + timedelta(minutes=5)) == []
 
 
 @pytest.mark.parametrize("kept", [0, 40])
