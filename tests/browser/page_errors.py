@@ -1,5 +1,6 @@
 """Collects browser errors: console and script errors, policy violations, requests to foreign hosts."""
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,11 @@ class PageErrors:
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.expected_urls: set[str] = set()
+        self.expected_patterns: list[str] = []
+
+    def expect(self, pattern: str) -> None:
+        """Ignore console messages that match. Call it first: they may arrive after the test's last line."""
+        self.expected_patterns.append(pattern)
 
     def add(self, event: str, item: Any) -> None:
         """Check one browser event, named as in Playwright."""
@@ -38,8 +44,10 @@ class PageErrors:
     def add_console_message(self, message: ConsoleMessage) -> None:
         # Chromium also logs the 4xx status of a page itself, which tests cause on purpose.
         is_status_message = message.text.startswith("Failed to load resource") and self.is_expected(message)
-        if message.type == "error" and not is_status_message:
-            self.messages.append(f"console: {message.text} ({message.location['url']})")
+        text = f"console: {message.text} ({message.location['url']})"
+        is_expected = any(re.search(pattern, text) for pattern in self.expected_patterns)
+        if message.type == "error" and not is_status_message and not is_expected:
+            self.messages.append(text)
 
     def is_expected(self, message: ConsoleMessage) -> bool:
         return message.location["url"] in self.expected_urls

@@ -17,6 +17,7 @@ from tests.browser.page_checks import (
     record_urls,
     sample,
 )
+from tests.browser.users import Visit
 from tests.factories import PASSWORD, make_soul
 
 
@@ -69,8 +70,7 @@ def confirm_password(page):
     page.goto("/accounts/2fa/totp/activate/")
     assert not axe_violations(page)
     page.get_by_label("Password").fill(DEMO_PASSWORD)
-    page.get_by_role("button", name="Confirm").click()
-    page.wait_for_url("**/totp/activate/")
+    Visit(page).leave_by(page.get_by_role("button", name="Confirm"))
 
 
 def test_an_empty_workspace_dialogs_and_sign_in_pages_are_accessible(alices, workspace):

@@ -69,12 +69,12 @@ def test_a_user_signs_in_and_out_and_resets_a_forgotten_password(stranger, alice
     stranger.press("Sign in")
     expect(stranger.page).to_have_url(re.compile("/w/harbour/agents/$"))
     stranger.page.get_by_text("Account: Alice").locator("..").click()
-    stranger.page.get_by_role("button", name="Sign out").click()
+    stranger.leave_by(stranger.page.get_by_role("button", name="Sign out"))
     expect(stranger.page.get_by_role("heading", name="Welcome back")).to_be_visible()
     stranger.go("/w/harbour/")
     expect(stranger.page).to_have_url(re.compile("/accounts/login/"))
 
-    stranger.page.get_by_role("link", name="Forgot").click()
+    stranger.leave_by(stranger.page.get_by_role("link", name="Forgot"))
     stranger.fill(Email="alice@example.com")
     stranger.press("Send link")
     stranger.go(link_in_last_mail())
@@ -136,10 +136,10 @@ def test_an_authenticator_app_is_set_up_and_then_required(stranger, alice_with_p
     stranger.page.context.clear_cookies()
     sign_in(stranger)
     stranger.fill(Code="000000")
-    stranger.page.get_by_role("button", name="Sign In").click()
+    stranger.leave_by(stranger.page.get_by_role("button", name="Sign In"))
     stranger.sees("Incorrect code")
     stranger.fill(Code=code_of(alice_with_password, ahead=1))
-    stranger.page.get_by_role("button", name="Sign In").click()
+    stranger.leave_by(stranger.page.get_by_role("button", name="Sign In"))
     expect(stranger.page).to_have_url(re.compile("/w/harbour/$"))
 
 

@@ -108,7 +108,7 @@ def test_live_updates_keep_the_focus_and_the_selection(bobs: Visit, workspace, r
     write(root / "changed/AGENTS.md", "Quite other words.\n")
     write(root / "brand-new/AGENTS.md", GOOD)
     refreshed(source)
-    expect(row(bobs, "brand-new/AGENTS.md")).to_be_visible(timeout=8_000)
+    expect(row(bobs, "brand-new/AGENTS.md")).to_be_visible()
     expect(bobs.page.get_by_role("status").filter(has_text="Inbox updated at")).to_be_visible()
     expect(focused).to_be_focused()
     expect(bobs.page.get_by_label("Select new/AGENTS.md", exact=True)).to_be_checked()
@@ -117,7 +117,7 @@ def test_live_updates_keep_the_focus_and_the_selection(bobs: Visit, workspace, r
     search.fill("half a wor")
     write(root / "another/AGENTS.md", GOOD)
     refreshed(source)
-    expect(row(bobs, "another/AGENTS.md")).to_be_visible(timeout=8_000)
+    expect(row(bobs, "another/AGENTS.md")).to_be_visible()
     expect(search).to_be_focused()
     expect(search).to_have_value("half a wor")
 
@@ -145,13 +145,13 @@ def test_an_agents_context_is_chosen_and_follows_the_disk(bobs: Visit, workspace
     expect(opened).to_contain_text("Never promise a date.")
     write(root / "docs/AGENTS.md", "Write with <b>care</b>.\n")
     refreshed(source)
-    expect(bobs.page.get_by_role("status").filter(has_text="Context updated at")).to_be_visible(timeout=8_000)
+    expect(bobs.page.get_by_role("status").filter(has_text="Context updated at")).to_be_visible()
     expect(bobs.page.locator("#context-live")).to_contain_text("Write with <b>care</b>.")
     # What was open and has not changed stays open.
     expect(opened).to_contain_text("Never promise a date.")
     write(root / "AGENTS.md", POISON)
     refreshed(source)
-    expect(bobs.page.get_by_role("heading", name="1 file is withheld")).to_be_visible(timeout=8_000)
+    expect(bobs.page.get_by_role("heading", name="1 file is withheld")).to_be_visible()
     bobs.go("agents/pilot/")
     bobs.sees("1 file is withheld from this agent")
 

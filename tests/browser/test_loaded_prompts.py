@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.page_checks import axe_violations, find_overflows
+from tests.browser.windows import PATIENCE_MS
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
 HOOK = Path(__file__).parents[2] / "clients" / "claude-code" / "hooks" / "report_loaded.py"
@@ -21,6 +22,11 @@ def stage(workspace) -> Stage:
 
 
 def test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, live_server, tmp_path):
+    edit_file_of_bot(alices, stage, live_server, tmp_path)
+
+
+def edit_file_of_bot(alices, stage, live_server, tmp_path, wait_ms=PATIENCE_MS):
+    """Report a file, edit it by hand and report it again; the page shows each report without a reload."""
     text, file = stage.fetch().text, tmp_path / "CLAUDE.md"
     line = text.split("\n").index("Be kind.") + 1
     alices.go("bots/")
@@ -29,18 +35,18 @@ def test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, l
     expect(status).to_contain_text("Unknown")
     for content, expected in ((text, "Same"), (text.replace("Be kind.", "Be rude."), "Never released")):
         start_session(stage, live_server.url, file, content)
-        expect(status).to_contain_text(expected, timeout=5_000)
+        expect(status).to_contain_text(expected, timeout=wait_ms)
     expect(status).to_contain_text(f"Line {line} differs")
     problems = axe_violations(page) + find_overflows(page)
 
-    page.get_by_role("link", name="Reception").click()
+    alices.leave_by(page.get_by_role("link", name="Reception"))
     alices.sees(f"Line {line} differs")
     expect(page.locator(".dr-diff-half.is-removed")).to_contain_text("Be kind.")
     problems += axe_violations(page) + find_overflows(page)
 
     alices.go("bots/")
     start_session(stage, live_server.url, file, text)
-    expect(status).to_contain_text("Same", timeout=5_000)
+    expect(status).to_contain_text("Same", timeout=wait_ms)
     assert not problems, "\n\n".join(problems)
 
 
@@ -51,7 +57,7 @@ def test_a_page_that_does_not_notice_new_reports_is_detected(
 ):
     monkeypatch.setattr("prompts.drift.views.get_newest_report_id", lambda workspace: 0)
     with pytest.raises(AssertionError, match="Same"):
-        test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, live_server, tmp_path)
+        edit_file_of_bot(alices, stage, live_server, tmp_path, wait_ms=5_000)
 
 
 def start_session(stage: Stage, url: str, file: Path, content: str) -> None:

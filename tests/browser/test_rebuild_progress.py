@@ -70,6 +70,6 @@ def test_real_workers_finish_a_wide_rebuild(alices, crew, settings, celery_worke
     reword(alices)
     alices.sees_message("3 prompts are being rebuilt.")
     expect(alices.page.get_by_role("main")).to_contain_text(
-        "All 3 prompts have been rebuilt.", timeout=20_000
+        "All 3 prompts have been rebuilt.", timeout=60_000
     )
     assert not BuildCause.unscoped.exists()

@@ -1,7 +1,6 @@
 """The page shell: command palette, theme, menus, shortcuts, toasts, narrow screens, no script."""
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import expect
@@ -19,36 +18,33 @@ PHONE = {"width": 390, "height": 844}
 def test_the_palette_finds_pages_and_records_and_remembers_recent_visits(bobs, workspace):
     make_agent(workspace, "juniper", name="Juniper")
     bobs.go()
-    bobs.page.keyboard.press("Control+k")
-    palette = bobs.page.get_by_role("dialog", name="Search or jump to")
-    expect(palette).to_be_visible()
-    bobs.page.keyboard.type("soul")
+    palette = bobs.search_palette("soul")
     options = palette.get_by_role("option")
     expect(options).to_have_text([re.compile("^Souls"), re.compile("^New soul")])
     expect(options.first).to_have_attribute("aria-selected", "true")
     bobs.page.keyboard.press("ArrowDown")
     expect(options.last).to_have_attribute("aria-selected", "true")
     bobs.page.keyboard.press("Enter")
-    expect(bobs.page).to_have_url(re.compile("/souls/new/$"))
+    bobs.page.wait_for_url(re.compile("/souls/new/$"))
 
     bobs.go("souls/")
-    palette = open_palette(bobs)
+    palette = bobs.open_palette()
     bobs.page.keyboard.type("junip")
     expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
     bobs.page.keyboard.press("Enter")
-    expect(bobs.page).to_have_url(re.compile("/agents/juniper/$"))
+    bobs.page.wait_for_url(re.compile("/agents/juniper/$"))
     bobs.go("souls/")
-    palette = open_palette(bobs)
+    palette = bobs.open_palette()
     expect(palette.get_by_role("group").first).to_have_attribute("aria-labelledby", "dr-palette-group-0")
     expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
     bobs.page.keyboard.type("dark")
     bobs.page.keyboard.press("Enter")
     expect(bobs.page.locator("html")).to_have_attribute("data-theme", "dark")
-    open_palette(bobs)
+    bobs.open_palette()
     bobs.page.keyboard.type("sign out")
     bobs.page.keyboard.press("Enter")
-    expect(bobs.page).to_have_url(re.compile("/accounts/login/"))
-    assert bobs.page.evaluate("localStorage.getItem('palette-recent')") is None
+    bobs.page.wait_for_url(re.compile("/accounts/login/"))
+    assert bobs.page.evaluate("() => localStorage.getItem('palette-recent')") is None
 
 
 def test_the_palette_closes_on_escape_and_offers_viewers_nothing_to_create(
@@ -79,10 +75,10 @@ def test_the_theme_is_remembered_and_the_switcher_opens_other_workspaces(alices,
     alices.page.get_by_role("button", name="System").click()
     expect(html).not_to_have_attribute("data-theme", "dark")
     alices.page.get_by_text("Workspace: Harbour").click()
-    alices.page.get_by_role("link", name="Lighthouse").click()
+    alices.leave_by(alices.page.get_by_role("link", name="Lighthouse"))
     expect(alices.page).to_have_url(re.compile("/w/lighthouse/$"))
     alices.page.get_by_text("Workspace: Lighthouse").click()
-    alices.page.get_by_role("link", name="New workspace").click()
+    alices.leave_by(alices.page.get_by_role("link", name="New workspace"))
     expect(alices.page.get_by_role("heading", name="New workspace")).to_be_visible()
 
 
@@ -99,7 +95,7 @@ def test_on_a_phone_the_sidebar_opens_and_navigates(logged_in_page, bob, workspa
     expect(sidebar).to_be_visible()
     expect(sidebar.get_by_role("link", name="Memories")).to_be_hidden()
     sidebar.locator("summary", has_text="Library").click()
-    sidebar.get_by_role("link", name="Memories").click()
+    bobs.leave_by(sidebar.get_by_role("link", name="Memories"))
     expect(bobs.page.get_by_role("heading", name="Memories", level=1)).to_be_visible()
     # The group of the open page is unfolded.
     expect(sidebar.get_by_role("link", name="Memories")).to_be_visible()
@@ -124,7 +120,7 @@ def test_without_script_an_agent_is_created_edited_and_archived(logged_in_page, 
     bobs.press("Undo")
     bobs.sees_message("Restored")
     bobs.page.get_by_role("button", name="Open navigation").click()
-    bobs.page.get_by_role("link", name="Fleet").click()
+    bobs.leave_by(bobs.page.get_by_role("link", name="Fleet"))
     bobs.sees("Pilot")
     assert Agent.objects.in_workspace(workspace).get(slug="pilot").revision == 2
 
@@ -142,8 +138,9 @@ def test_a_very_long_word_does_not_overflow_the_page(bobs, workspace):
 def test_the_palette_shows_search_progress_and_failure(bobs, workspace, page_errors):
     make_agent(workspace, "juniper", name="Juniper")
     bobs.go("souls/")
+    page_errors.expect("/find/")
     held = HeldRequests(bobs.page, "**/find/**")
-    palette = open_palette(bobs)
+    palette = bobs.open_palette()
     bobs.page.keyboard.type("junip")
     expect(palette.get_by_text("Searching…")).to_be_visible()
     expect(palette.get_by_text("Page not found")).to_be_hidden()
@@ -156,7 +153,6 @@ def test_the_palette_shows_search_progress_and_failure(bobs, workspace, page_err
     bobs.page.context.clear_cookies()
     bobs.page.keyboard.type("er")
     bobs.sees_message("You have been signed out")
-    page_errors.messages = [message for message in page_errors.messages if "/find/" not in message]
 
 
 def test_shortcuts_search_navigate_and_can_be_switched_off(bobs, workspace):
@@ -169,8 +165,6 @@ def test_shortcuts_search_navigate_and_can_be_switched_off(bobs, workspace):
     expect(bobs.page.get_by_role("rowheader")).to_have_count(1)
     bobs.follow("Clear")
     expect(bobs.page.get_by_role("rowheader")).to_have_count(2)
-    # Shortcuts work only after the page has loaded.
-    bobs.page.wait_for_load_state()
     keys = bobs.page.keyboard
     for key, name in (("j", "Keeper"), ("j", "Pilot"), ("j", "Pilot"), ("k", "Keeper"), ("j", "Pilot")):
         keys.press(key)
@@ -180,19 +174,19 @@ def test_shortcuts_search_navigate_and_can_be_switched_off(bobs, workspace):
         keys.press("x")
         expect(box).to_be_checked()
         keys.press("x")
+    # Shortcuts work only after the page has loaded.
     keys.press("o")
-    expect(bobs.page).to_have_url(re.compile("/agents/pilot/$"))
-    bobs.page.wait_for_load_state()
+    bobs.page.wait_for_url(re.compile("/agents/pilot/$"))
     keys.press("e")
-    expect(bobs.page).to_have_url(re.compile("/agents/pilot/edit/$"))
+    bobs.page.wait_for_url(re.compile("/agents/pilot/edit/$"))
     bobs.page.locator("main [name=name]").focus()
     keys.press("g")
     keys.press("m")
     expect(bobs.page).to_have_url(re.compile("/agents/pilot/edit/$"))
-    bobs.page.evaluate("document.activeElement.blur()")
+    bobs.page.evaluate("() => document.activeElement.blur()")
     keys.press("g")
     keys.press("m")
-    expect(bobs.page).to_have_url(re.compile("/memories/"))
+    bobs.page.wait_for_url(re.compile("/memories/"))
 
     # The help dialog lists the shortcuts of this page.
     bobs.go("agents/pilot/")
@@ -218,7 +212,8 @@ def test_a_toast_is_undone_by_key_and_others_fade_unless_hovered(logged_in_page,
     bobs.page.clock.run_for(60_000)
     bobs.sees_message("Archived")
     assert not axe_violations(bobs.page)
-    bobs.page.keyboard.press("u")
+    with bobs.page.expect_navigation():
+        bobs.page.keyboard.press("u")
     bobs.sees_message("Restored")
     bobs.go("souls/calm/edit/")
     bobs.press("Save")
@@ -231,12 +226,18 @@ def test_a_toast_is_undone_by_key_and_others_fade_unless_hovered(logged_in_page,
     expect(toast).to_have_count(0)
 
 
-# Presses the button twice, and stores the busy state when the page is left.
+# Presses the button twice, and stores the busy state when the page is left. The bar is reported by the page,
+# because Playwright reads nothing from a page while the request for the next one is held.
 PRESS_TWICE = """() => {
   const button = document.querySelector("main form .btn-primary");
   const bar = () => document.querySelector(".dr-progress");
   addEventListener("pagehide", () => sessionStorage.setItem("seen",
     JSON.stringify([button.ariaBusy, button.form.ariaBusy, bar()?.checkVisibility()])));
+  const timer = setInterval(() => {
+    if (!bar()?.checkVisibility()) return;
+    clearInterval(timer);
+    console.info("The bar is visible.");
+  }, 20);
   button.click();
   button.click();
 }"""
@@ -245,22 +246,24 @@ PRESS_TWICE = """() => {
 def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_retried(bobs, workspace, page_errors):
     bobs.go("souls/new/")
     bobs.fill(Label="Calm")
-    sent = []
-
-    def delay(route):
-        is_question = "dramatis-review" in route.request.headers
-        sent.append("question" if is_question else route.request.method)
-        time.sleep(0.6)
-        route.continue_()
-
-    bobs.page.route("**/souls/new/", delay)
-    bobs.page.evaluate(PRESS_TWICE)
+    held = HeldRequests(bobs.page, "**/souls/new/")
+    # The server is slow: it answers after the bar has appeared.
+    with bobs.page.expect_console_message(lambda message: message.text == "The bar is visible."):
+        bobs.page.evaluate(PRESS_TWICE)
+        question = held.next()
+        assert "dramatis-review" in question.request.headers
+        question.continue_()
+        post = held.next()
+        assert post.request.is_navigation_request()
+    post.continue_()
     bobs.sees_message("created")
-    assert bobs.page.evaluate("JSON.parse(sessionStorage.getItem('seen'))") == ["true", "true", True]
-    assert sent == ["question", "POST"]
+    assert bobs.page.evaluate("() => JSON.parse(sessionStorage.getItem('seen'))") == ["true", "true", True]
+    assert not held.routes
     assert Soul.objects.in_workspace(workspace).count() == 1
 
-    bobs.page.unroute("**/souls/new/")
+    held.stop()
+    # Chromium and htmx log the failed requests.
+    page_errors.expect("impact|htmx")
     bobs.go("souls/calm/edit/")
     bobs.fill(Text="Be quick.")
     bobs.page.route("**/impact/**", lambda route: route.abort())
@@ -276,10 +279,6 @@ def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_retried(bobs, workspa
     bobs.sees_message("You have been signed out")
     link = bobs.page.get_by_role("link", name="Sign in").get_attribute("href")
     assert link.endswith(f"?next=%2Fw%2F{workspace.slug}%2Fsouls%2Fcalm%2Fedit%2F")
-    # Chromium and htmx log the failed requests.
-    page_errors.messages = [
-        message for message in page_errors.messages if not re.search("impact|htmx", message)
-    ]
 
 
 # Returns the lightness, from 0 to 1, of a text and of the backgrounds around it.
@@ -331,10 +330,3 @@ def test_the_style_guide_is_accessible(visitor, settings):
     page = visitor()
     assert page.goto("/styleguide/").status == 200
     assert not [*axe_violations(page), *find_overflows(page)]
-
-
-def open_palette(visit):
-    visit.page.keyboard.press("Control+k")
-    palette = visit.page.get_by_role("dialog", name="Search or jump to")
-    expect(palette).to_be_visible()
-    return palette

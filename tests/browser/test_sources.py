@@ -18,8 +18,8 @@ from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.archives.zip_builder import Part, archive
 from tests.skills.rule_sets.test_rule_sets import complete_rules
 
-# A refresh is queued, run by a worker, and shown by the polling page within two seconds.
-PATIENCE = 15_000
+# A refresh is queued, run by a worker, and shown by the polling page within two seconds on an idle machine.
+PATIENCE = 60_000
 SKILL = b"---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"
 ODD = archive(Part("../evil.md"), Part("a/" + "long-" * 40 + "/AGENTS.md", method=99), Part("/etc/passwd"))
 

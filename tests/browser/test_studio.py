@@ -19,6 +19,8 @@ from tests.browser.users import Visit, field, value_of
 from tests.factories import join, make_agent, make_channel, make_identity, make_memory, make_soul, make_user
 
 STUDIO_URL = "studio/pilot/?layout=dramatis"
+# Unsaved text is copied to the browser's storage after a pause in typing.
+IS_STORED = "(text) => Object.values(localStorage).join().includes(text)"
 OLD = "# Calm\n\nBe brave.\n\nBe kind."
 
 
@@ -62,7 +64,7 @@ def number_of_versions(workspace: Workspace) -> int:
 def test_input_appears_in_the_preview_without_a_page_load(bobs: Visit, workspace: Workspace) -> None:
     page = bobs.page
     bobs.go(STUDIO_URL)
-    page.evaluate("window.isSamePage = true")
+    page.evaluate("() => { window.isSamePage = true }")
     append_text(page, "\n\nBe quick.")
     paused = perf_counter()
     expect(edited_span(page, "Be quick.")).to_be_visible()
@@ -81,7 +83,7 @@ def test_input_appears_in_the_preview_without_a_page_load(bobs: Visit, workspace
     expect(page.locator("#studio-preview")).to_contain_text("As served")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("table", name="The six layouts").get_by_role("row")).to_have_count(7)
-    assert page.evaluate("window.isSamePage")
+    assert page.evaluate("() => window.isSamePage")
     assert not axe_violations(page) + find_overflows(page)
 
 
@@ -95,8 +97,9 @@ def test_a_click_on_a_span_opens_its_record_and_keeps_the_draft(bobs: Visit) -> 
     expect(edited_span(page, "Always.")).to_be_visible()
 
     page.locator("#studio-preview .dr-stretch", has_text="High water").click()
-    expect(page).to_have_url(re.compile("part=memories"))
+    page.wait_for_url(re.compile("part=memories"))
     expect(editor(page)).to_have_text("High water is at six.")
+    expect(editor(page)).to_be_focused()
     page.keyboard.type("Low water is at noon.")
     expect(edited_span(page, "Low water is at noon.")).to_be_visible()
 
@@ -118,9 +121,10 @@ def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace
     page.keyboard.press("Tab")
     expect(editor(page)).not_to_be_focused()
     page.keyboard.press("Control+Enter")
-    expect(page).to_have_url(re.compile("/review/"))
+    page.wait_for_url(re.compile("/review/"))
     assert not axe_violations(page)
-    page.get_by_role("button", name=re.compile("^Save ")).press("Enter")
+    with page.expect_navigation():
+        page.get_by_role("button", name=re.compile("^Save ")).press("Enter")
     expect(page.get_by_role("status").filter(has_text="saved")).to_be_visible()
     assert (Soul.objects.in_workspace(workspace).get().revision, number_of_versions(workspace)) == (2, 2)
     bobs.go(STUDIO_URL)
@@ -132,8 +136,7 @@ def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace
 def test_a_closed_tab_loses_nothing(bobs: Visit, path: str) -> None:
     bobs.go(path)
     append_text(bobs.page, " Be quick.")
-    # Longer than the delay before the copy is stored in the browser.
-    bobs.page.wait_for_timeout(400)
+    bobs.page.wait_for_function(IS_STORED, arg="Be quick.")
     bobs.page.close()
     page = bobs.page.context.new_page()
     again = Visit(page, bobs.slug)
@@ -183,10 +186,11 @@ def test_viewers_see_the_prompt_and_cannot_edit(logged_in_page: Visitor, workspa
 def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageErrors) -> None:
     page = bobs.page
     bobs.go(STUDIO_URL)
+    page_errors.expect("/preview/|status of 401")
     held = HeldRequests(page, "**/preview/**")
     append_text(page, " Be slow.")
     expect(page.locator("#studio-preview")).to_have_attribute("aria-busy", "true")
-    held.next().fulfill(status=500, body="")
+    held.next("Be slow.").fulfill(status=500, body="")
     expect(page.locator("#studio-status")).to_contain_text("Your text is kept")
     expect(page.locator("#studio-preview")).to_contain_text("Be brave.")
     assert value_of(editor(page)) == f"{OLD} Be slow."
@@ -199,10 +203,7 @@ def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageE
     page.keyboard.press("Control+s")
     expect(page.locator("#studio-status")).to_contain_text("your session ended")
     # The copy is stored at the next pause in typing.
-    page.wait_for_function("() => Object.values(localStorage).join().includes('Be well.')")
-    page_errors.messages[:] = [
-        message for message in page_errors.messages if not re.search("/preview/|status of 401", message)
-    ]
+    page.wait_for_function(IS_STORED, arg="Be well.")
 
 
 def test_panes_are_tabs_on_a_phone_and_resizable_on_a_desktop(bobs: Visit) -> None:

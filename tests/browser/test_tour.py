@@ -40,11 +40,13 @@ class Tour:
 
     def press(self, role: Any, inside: str = "main", *, begins: bool = False) -> None:
         name = next(self.button_names)
+        self.page.wait_for_load_state()
         container: Locator = self.page.locator("body") if not inside else self.page.get_by_role(inside)  # type: ignore[arg-type]
         pattern = re.compile(rf"^{re.escape(name)}") if begins else name
         container.get_by_role(role, name=pattern, exact=not begins).first.click()
 
     def open_group(self) -> None:
+        self.page.wait_for_load_state()
         self.page.locator("#dr-sidebar summary", has_text=next(self.button_names)).click()
 
     def picture(self, name: str) -> None:

@@ -82,6 +82,20 @@ class Visit:
         download.value.save_as(path)
         return download.value.suggested_filename
 
+    def open_palette(self) -> Locator:
+        self.page.keyboard.press("Control+k")
+        palette = self.page.get_by_role("dialog", name="Search or jump to")
+        expect(palette).to_be_visible()
+        return palette
+
+    def search_palette(self, text: str) -> Locator:
+        """Open the palette, type, and wait for the server's results: they replace the options."""
+        palette = self.open_palette()
+        self.page.keyboard.type(text)
+        expect(palette.get_by_role("combobox")).to_have_value(text)
+        expect(palette.locator("[aria-busy=true]")).to_have_count(0)
+        return palette
+
     def sees(self, text: str) -> None:
         expect(self.page.get_by_role("main")).to_contain_text(text)
 

@@ -6,6 +6,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize
 
 from tests.browser.page_errors import REPORT_POLICY_VIOLATIONS, PageErrors
+from tests.browser.static_files import IS_SLOW, SCRIPT_SLOWDOWN
 
 SIZE: ViewportSize = {"width": 1280, "height": 720}
 # Same origin, so that the renderer is kept and the origin's storage can be cleared from there.
@@ -39,6 +40,9 @@ class Window:
     def new_page(self) -> Page:
         """Open a page that tracks its event listeners, so that they can be removed."""
         page: Any = self.context.new_page()
+        if IS_SLOW:
+            devtools = self.context.new_cdp_session(page)
+            devtools.send("Emulation.setCPUThrottlingRate", {"rate": SCRIPT_SLOWDOWN})
         self.listeners: list[tuple[str, Callable[..., Any]]] = []
         for method in ("on", "once"):
             setattr(page, method, self.track_listeners(getattr(page, method)))
