@@ -15,7 +15,6 @@ STATE = "state"  # what the request names is in a state that does not allow it
 CURSOR = "cursor"  # a cursor of a list, which only the server creates
 LIMIT = "limit"  # a limit of JSON texts (docs/api.md, “Limits”)
 RELATION = "relation"  # a rule between two values, which JSON Schema cannot express
-TIME = "time"  # a rule that depends on the current time
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,6 @@ ALLOWED_REASONS = (
     ),
     AllowedReason(RELATION, "“Valid until” must come after “valid from”.", label=".*"),
     AllowedReason(RELATION, "Must be after the start.", r"\?until", "GET .*/ledger.*"),
-    AllowedReason(TIME, "Choose a date in the future.", "/expires_at", "POST .*/keys.*"),
 )
 
 
