@@ -24,6 +24,7 @@ from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # 
 from tests.compiled_queries import use_own_forms
 from tests.database_cleanup import install_fast_flush
 from tests.database_dump import READY, keep_database, ready_database
+from tests.database_ids import separate_ids
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
 from tests.pytest_servers import get_citus_cluster, launch_arguments
@@ -90,10 +91,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> None:
-    """The database, with a faster way to empty its tables."""
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """The database, with a range of ids for each table, and a faster way to empty its tables."""
     if connection.vendor == "postgresql":
         keep_database(str(connection.settings_dict["NAME"]))
+        if get_citus_cluster() is None:
+            with django_db_blocker.unblock():
+                separate_ids()
     install_fast_flush()
 
 

@@ -41,7 +41,8 @@ from skills.refresh.services import refresh_source
 
 PASSWORD = "quiet-lantern-forty-two"
 BY = Actor(label="test")
-_numbers = count(1)
+# All of the same length, so that names sort by number: “agent-10” would come before “agent-9”.
+_numbers = count(10_001)
 
 
 def make_user(name: str, *, email: str = "") -> User:

@@ -21,7 +21,7 @@ from project.metrics.collectors import (
     count_request,
     get_route_family,
 )
-from project.metrics.counters import COUNTERS_KEY, ProcessCounters
+from project.metrics.counters import ProcessCounters
 from project.metrics.exposition import build_counter_families, build_labelled_gauge, format_metrics
 from project.metrics.gauges import collect_heartbeat
 from project.metrics.periodic import measure_metrics
@@ -36,6 +36,7 @@ from tests.servers import start_redis
 
 STRANGER = {"REMOTE_ADDR": "203.0.113.7"}
 TOKEN = "a-token-for-prometheus"
+OWN_KEY = "dramatis:metrics:of-a-test"
 LINE = re.compile(r'dramatis_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? (\+Inf|-?[0-9.e+-]+)')
 
 
@@ -52,12 +53,14 @@ def value_of(text: str, name: str) -> float:
 
 @pytest.fixture
 def counters(monkeypatch):
-    """Replace the counters of this process by new ones, with empty sums in Redis."""
+    """Replace the counters of this process by new ones, with sums in Redis that no other process adds to."""
     fresh = ProcessCounters(interval=3_600)
     fresh.start()
     # The real counters start as soon as a test imports the WSGI application.
     monkeypatch.setattr(metrics_counters.PROCESS_COUNTERS, "is_counting", False)
-    metrics_counters.PROCESS_COUNTERS.flush()
+    # Also waits for its thread, which may be sending counts.
+    metrics_counters.PROCESS_COUNTERS.stop()
+    monkeypatch.setattr(metrics_counters, "COUNTERS_KEY", OWN_KEY)
     monkeypatch.setattr(metrics_counters, "add_counts", fresh.add)
     monkeypatch.setattr(metrics_counters, "flush_counts", fresh.flush)
     forget_sums()
@@ -68,7 +71,7 @@ def counters(monkeypatch):
 
 def forget_sums() -> None:
     with connect_redis(settings.REDIS_URL) as client:
-        client.delete(COUNTERS_KEY)
+        client.delete(OWN_KEY)
 
 
 # --- access --------------------------------------------------------------------------------------------
