@@ -68,9 +68,11 @@ def test_without_a_fault_nothing_is_found(stage):
 
 
 def test_a_broken_tenant_filter_is_found(stage, monkeypatch):
+    # Queries that are compiled once are compiled before the fault: they cannot be compiled without a filter.
+    assert not inside(stage, "viewer", "agents:list", "agents:detail")
     monkeypatch.setattr(ScopedManager, "in_workspace", lambda self, workspace: TenantQuerySet(self.model))
     findings = inside(stage, "viewer", "agents:list", "agents:detail")
-    assert any("leaks Agent.name of elsewhere" in finding for finding in findings)
+    assert any("leaks Agent.name of elsewhere" in finding for finding in findings), findings
     # Citus rejects some joins without a workspace, so the page may fail there.
     statuses = "(200|500)" if get_citus_cluster() else "200"
     assert any(re.search(f"crossed: expected 404, got {statuses}", finding) for finding in findings), findings
