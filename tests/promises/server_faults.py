@@ -230,12 +230,16 @@ def no_fault() -> None:
 def text_in_spans() -> None:
     """The span of a fetch has the text of the prompt."""
     from prompts.serving import fetch_api
+    from prompts.serving.errors import PromptNotFound
 
     write = fetch_api.serve_with_span
 
     def serve(serve: Callable[[], Any], *arguments: Any) -> Any:
-        served = serve()
-        request = replace(arguments[0], agent=served.text[:200])
+        try:
+            served = serve()
+        except PromptNotFound:
+            return write(serve, *arguments)
+        request = replace(arguments[0], channel=f"{arguments[0].channel} {served.text[:200]}")
         return write(lambda: served, request, *arguments[1:])
 
     vars(fetch_api)["serve_with_span"] = serve

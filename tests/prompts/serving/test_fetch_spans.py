@@ -142,7 +142,10 @@ def test_each_fetch_has_a_span_without_text(packages, stage, tmp_path):
 def test_a_span_with_the_text_is_detected(packages, stage, tmp_path):
     with collecting() as collector:
         environment = build_environment(packages, collector.url) | {"DRAMATIS_TRACING": "true"}
-        with serving(tmp_path, environment, fault="text_in_spans") as server, pytest.raises(AssertionError):
+        with (
+            serving(tmp_path, environment, fault="text_in_spans") as server,
+            pytest.raises(AssertionError, match=f"assert b'{CANARY}' not in"),
+        ):
             check_spans(collector, server, stage)
 
 
