@@ -70,6 +70,7 @@ def test_a_record_keeps_its_strong_etag_which_if_match_accepts(admin, workspace)
     assert edited["ETag"] == f'"{memory.revision + 1}"'
 
 
+@pytest.mark.usefixtures("stopped_clock")
 @both_entry_points
 def test_a_prompt_for_a_bot_is_not_changed(workspace, entry_point):
     stage = make_stage(workspace)

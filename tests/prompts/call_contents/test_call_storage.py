@@ -263,6 +263,7 @@ def test_two_processes_together_do_not_exceed_the_quota(stage, settings):
     assert get_stored_bytes(stage) <= 10_000
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_most_calls_need_no_statement_for_the_quota(stage, django_assert_num_queries):
     reservations = quota.QuotaReservations()
     reservations.take(stage.workspace.pk, 100)

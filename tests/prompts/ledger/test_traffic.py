@@ -11,7 +11,7 @@ from prompts.templatetags.prompt_panels import bar_chart, sparkline
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.fleet.fleet_stage import add_ledger_entry, get_prompt, rebuild
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Verification of chains and ledger detects every change to stored rows and names the first bad row."""
 
-import time
 import tracemalloc
 from dataclasses import fields, replace
 from itertools import islice
@@ -13,6 +12,7 @@ from prompts.proof.chains import ChainAnchor, iterate_chain_faults, verify_chain
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
 from prompts.proof.ledger_blocks import verify_ledger
+from tests.processor_time import measure_seconds
 from tests.prompts.proof.proof_flips import HASHES, Dice
 from tests.prompts.proof.proof_stage import (
     AT,
@@ -405,6 +405,5 @@ def test_memory_does_not_grow_with_the_rows():
 
 def test_ten_thousand_rows_take_less_than_a_second():
     rows = list(islice(endless(), 10_000))
-    began = time.process_time()
     assert verify_chain(rows).is_sound
-    assert time.process_time() - began < 1
+    assert measure_seconds(lambda: verify_chain(rows), 1) < 1

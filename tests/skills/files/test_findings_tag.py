@@ -1,7 +1,5 @@
 """Scanner findings are shown on every record page and never block saving."""
 
-import time
-
 import pytest
 from django.template import Context, Template
 
@@ -21,6 +19,7 @@ from tests.factories import (
     make_task,
     make_tool,
 )
+from tests.processor_time import measure_seconds
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
@@ -123,6 +122,4 @@ def test_the_largest_record_is_scanned_in_a_second(workspace):
     skill = Skill(
         workspace=workspace, name="tea", description="x " * 512, body=f"Words{HIDDEN} and more. " * 4_400
     )
-    before = time.process_time()
-    scan_record(skill)
-    assert time.process_time() - before < 1
+    assert measure_seconds(lambda: scan_record(skill), 1) < 1
