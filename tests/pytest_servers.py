@@ -18,6 +18,7 @@ import pytest
 
 from tests.database_dump import IS_OURS
 from tests.example_counts import choose
+from tests.run_alone import is_alone
 from tests.servers import Server, redis_version, start_postgres, start_redis
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ QUIET = (
 LEADING_GROUPS = (
     # The longest tests, then the folders whose data is expensive and would be created in each process.
     (
+        "tests/promises/test_fairness.py",
         *("tests/personas/api/test_idempotency.py::test_ten_posts", "tests/promises/test_killed_servers.py"),
         *("tests/prompts/versions/test_numbering.py::test_sixteen", "tests/promises/test_broker_outages.py"),
         *("tests/isolation/", "tests/seeds/"),
@@ -68,8 +70,7 @@ LEADING_GROUPS = (
     # One browser for the run: each start costs seconds, and its caches are empty.
     (
         *("tests/promises/test_many_edits.py", "tests/promises/test_backup_under_load.py"),
-        *("tests/promises/test_fairness.py", "tests/promises/test_erased_text.py"),
-        *("tests/browser/test_tour.py", "tests/browser/"),
+        *("tests/promises/test_erased_text.py", "tests/browser/test_tour.py", "tests/browser/"),
     ),
     # Tests that start workers and other programs, and wait for them; one session's worker serves all. The
     # longest come first: tests at the end of the run keep one process busy while the others have none left.
@@ -257,13 +258,14 @@ def list_left_out(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
 
 
 def distribute(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
-    """Sort the tests so that each process begins with its leading groups.
+    """Sort the tests so that each process begins with its leading groups, and the first with the lone tests.
 
     xdist's work stealing gives each process a continuous part of equal length. A process without tests takes
     the last ones of another process, so what comes first stays where it is.
     """
     groups: list[list[pytest.Item]] = [[] for _ in range(processes)]
-    others = items
+    groups[0] += [item for item in items if is_alone(item)]
+    others = [item for item in items if not is_alone(item)]
     for number, prefixes in enumerate(LEADING_GROUPS):
         found = [item for item in others if item.nodeid.startswith(prefixes)]
         groups[number % processes] += sort_by_prefix(found, prefixes)

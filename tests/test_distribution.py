@@ -1,7 +1,7 @@
 """The order of a parallel run: each process begins with its own groups, and no test is lost."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -23,8 +23,8 @@ class Item:
     nodeid: str
     marker: str = ""
 
-    def get_closest_marker(self, name: str) -> bool:
-        return self.marker == name
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if self.marker == name else None
 
 
 def make_items(each: int, others: int) -> list[Any]:
@@ -57,6 +57,12 @@ def test_every_process_begins_with_its_groups(processes):
         own = [item for item in part if not item.nodeid.startswith("tests/core/")]
         assert part[: len(own)] == own
         assert {number_of_group(item.nodeid) % processes for item in own} <= {number}
+
+
+def test_lone_tests_are_the_first_of_the_first_process():
+    items = make_items(each=2, others=100)
+    lone = [replace(item, marker="alone") for item in items[:2]]
+    assert distribute([*items[2:], *lone], 3)[:2] == lone
 
 
 def number_of_group(name: str) -> int:
