@@ -1,6 +1,7 @@
 """WSGI application, served by granian: the fetch fast path and the request limits around Django."""
 
 import os
+import sys
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
@@ -17,6 +18,10 @@ from project.metrics import counters  # noqa: E402  # see above
 from project.request_limits import connections, deadlines  # noqa: E402  # see above
 from project.request_limits.wsgi import RequestLimits  # noqa: E402  # see above
 
+# Seconds until a thread must let another one run. A fetch waits for the database several times, and each time
+# then for threads that compute; with Python's 5 ms, fetches beside a flood of requests took a third longer.
+SWITCH_INTERVAL = 0.001
+
 application = FetchFastPath(RequestLimits(django_application))
 counters.start_counting()
 deadlines.start_watchdog()
@@ -24,3 +29,4 @@ connections.start_closing()
 if settings.DRAMATIS_NOTE_KEY_USES:
     last_used.start_tracking()
 tune_garbage_collection()
+sys.setswitchinterval(SWITCH_INTERVAL)

@@ -186,8 +186,9 @@ class Flood:
                     continue
                 response = send_request(connection, request)
                 self._note(response)
-                if not response.status:
-                    connection.close()
+                # The next request opens a connection, so that the system distributes them over the processes
+                # of the server. Kept connections may all be in one.
+                connection.close()
 
     def _note(self, response: LoadResponse) -> None:
         with self._lock:

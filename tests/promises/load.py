@@ -69,6 +69,8 @@ class LoadGenerator:
         self._make_request, self._left = make_request, -1
         # Pause of each thread after every response.
         self.pause = 0.0
+        # Whether every request opens a connection. The system then chooses the server's process each time.
+        self.is_reconnecting = False
         self._threads = [Thread(target=self._run, args=(number,)) for number in range(threads)]
 
     def __enter__(self) -> Self:
@@ -112,7 +114,7 @@ class LoadGenerator:
             if not self._may_send():
                 time.sleep(0.005)
                 continue
-            if time.monotonic() - last > IDLE:
+            if self.is_reconnecting or time.monotonic() - last > IDLE:
                 connection.close()
             response = send_request(connection, self._make_request(number, turn))
             last = time.monotonic()

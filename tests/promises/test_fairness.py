@@ -4,7 +4,8 @@ The flood lasts 45 seconds instead of minutes: it is a backlog from its first se
 that it still is one each time the other tenant's work is done. The small tenant's fetches are also sent to a
 web server that serves no other tenant, beside the same flood, so that a slow machine does not count. Other
 tests beside it would: the flooded server needs the processors all the time, the other one hardly, so only
-the first becomes slower. Therefore the test runs alone. Rounds are repeated until one has the wanted ratio.
+the first becomes slower. Therefore the test runs alone. Every request opens a connection, so that the system
+distributes them over the server's processes. Rounds are repeated until one has the wanted ratio.
 """
 
 import time
@@ -95,7 +96,7 @@ def paced_fetches(installation: Installation) -> Iterator[LoadGenerator]:
     """Fetches of the small tenant, within its rate limit."""
     requests = Requests(installation.facts["b"])
     with LoadGenerator(installation.url, lambda who, turn: requests.fetch(who + turn), THREADS) as load:
-        load.pause = PAUSE
+        load.pause, load.is_reconnecting = PAUSE, True
         yield load
 
 
