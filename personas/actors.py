@@ -16,6 +16,8 @@ class Actor:
     is_bot: bool = False
     # Whether memories that this bot creates are active without approval.
     can_activate_memories: bool = False
+    # Whether the change was made with an API key, also with that of a user.
+    has_key: bool = False
 
     @classmethod
     def person(cls, user: "User") -> "Actor":
@@ -28,7 +30,9 @@ class Actor:
 
     @classmethod
     def bot(cls, name: str, *, can_activate_memories: bool = False) -> "Actor":
-        return cls(label=f"bot:{name}", is_bot=True, can_activate_memories=can_activate_memories)
+        return cls(
+            label=f"bot:{name}", is_bot=True, can_activate_memories=can_activate_memories, has_key=True
+        )
 
 
 SYSTEM_ACTOR = Actor(label="dramatis")

@@ -47,8 +47,8 @@ from personas.selectors import list_members, list_open_invitations
 
 M = TypeVar("M", Membership, Invitation)
 OWNER_NOTE = (
-    "Requires an admin key of an owner with the verb `manage`. Keys cannot grant the role `owner` or "
-    "transfer ownership (403). Owners do this in the browser, on the Members page."
+    "Requires an admin key of an owner with the verb `manage`. Keys cannot grant the role `owner`, transfer "
+    "ownership, or change or remove an owner (403). Owners do this in the browser, on the Members page."
 )
 ROLE_SCHEMA = enum_schema(Role.values, description="What the member can do in the workspace.", title="Role")
 MEMBER_SCHEMA = object_schema(
@@ -283,8 +283,7 @@ urlpatterns: list[URLPattern] = [
             is_conditional=True,
             **{
                 **MANAGE_OPTIONS,
-                "note": "Revokes the admin keys of the member and deletes the member's drafts. The last "
-                f"owner cannot be removed (409). {OWNER_NOTE}",
+                "note": f"Revokes the admin keys of the member and deletes the member's drafts. {OWNER_NOTE}",
             },
         ),
     ),

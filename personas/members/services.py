@@ -3,6 +3,7 @@
 import secrets
 from datetime import timedelta
 
+from django.conf import settings
 from django.core import signing
 from django.db import transaction
 from django.utils import timezone
@@ -29,12 +30,29 @@ class BadInvitation(DomainError):
     code = "invalid_invitation"
 
 
+class OwnerProtected(DomainError):
+    """A key cannot grant the role owner, nor change or remove an owner."""
+
+    code = "not_allowed"
+
+
+def check_owner_change(workspace: Workspace, role: str, *, by: Actor) -> None:
+    """Raise OwnerProtected if a key changes a member or an invitation with the role owner.
+
+    A stolen key must not leave the workspace to its thief. The browser asks for the password.
+    """
+    if by.has_key and role == Role.OWNER:
+        page = f"{settings.PUBLIC_URL.rstrip('/')}/w/{workspace.slug}/members/"
+        raise OwnerProtected(_("Keys cannot change owners. Use the browser: %(page)s") % {"page": page})
+
+
 @transaction.atomic
 def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> Invitation:
     """Create an invitation for an email address. Raise InvalidInput if it already belongs to a member."""
     email = email.strip().lower()
     if by.user is None:
         raise DomainError(_("Only a member can send invitations."))
+    check_owner_change(workspace, role, by=by)
     if Membership.objects.in_workspace(workspace).filter(user__email__iexact=email).exists():
         raise InvalidInput.on("email", _("%(email)s is already a member.") % {"email": email})
     _withdraw_expired(workspace, email)
@@ -113,6 +131,7 @@ def _add_member(invitation: Invitation, user: User) -> Membership:
 @transaction.atomic
 def withdraw_invitation(invitation: Invitation, *, by: Actor) -> None:
     """Withdraw an open invitation, so that its link no longer works."""
+    check_owner_change(invitation.workspace, invitation.role, by=by)
     if invitation.accepted_at is None and invitation.withdrawn_at is None:
         invitation.withdrawn_at = timezone.now()
         invitation.save(update_fields=["withdrawn_at"])
@@ -141,6 +160,8 @@ def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
     membership = _lock_membership(membership)
     if membership.role == role:
         return membership
+    for one in (membership.role, role):
+        check_owner_change(membership.workspace, one, by=by)
     if membership.role == Role.OWNER:
         _check_last_owner(membership)
     before, membership.role = membership.role, role
@@ -156,6 +177,7 @@ def remove_member(membership: Membership, *, by: Actor) -> None:
     Revisions and audit events keep the member's name.
     """
     membership = _lock_membership(membership)
+    check_owner_change(membership.workspace, membership.role, by=by)
     _check_last_owner(membership)
     revoke_member_keys(membership.workspace_id, membership.user, by=by)
     discard_user_drafts(membership.workspace_id, membership.user)
@@ -180,7 +202,9 @@ def _lock_membership(membership: Membership) -> Membership:
     # transaction inserts an audit event with a foreign key to the workspace.
     lock_workspace(membership.workspace_id)
     return (
-        Membership.objects.in_workspace(membership.workspace_id).select_related("user").get(pk=membership.pk)
+        Membership.objects.in_workspace(membership.workspace_id)
+        .select_related("user", "workspace")
+        .get(pk=membership.pk)
     )
 
 

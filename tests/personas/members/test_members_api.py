@@ -73,12 +73,42 @@ def test_a_removed_member_is_gone_and_the_keys_of_the_member_are_revoked(admin, 
     assert verbs_of(workspace, "member") == ["removed"]
 
 
-def test_the_last_owner_is_neither_removed_nor_lowered(admin, workspace, alice):
-    mine = Membership.objects.in_workspace(workspace).get(user=alice)
-    url = f"members/{mine.pk}"
-    for answer in (admin.delete(url, "*"), admin.patch(url, {"role": "admin"}, "*")):
-        assert (answer.status_code, answer.json()["code"]) == (409, "refused")
-    assert role_of(mine) == "owner"
+def make_owner(workspace, user):
+    """Give a member the role owner, as an owner does in the browser."""
+    member = Membership.objects.in_workspace(workspace).get(user=user)
+    Membership.objects.in_workspace(workspace).filter(pk=member.pk).update(role=Role.OWNER)
+    return member
+
+
+def test_no_key_changes_or_removes_an_owner(admin, workspace, alice, bob):
+    """A stolen key must not leave the workspace to its thief: neither another owner nor its own user."""
+    for member in (make_owner(workspace, bob), make_owner(workspace, alice)):
+        url = f"members/{member.pk}"
+        # Removed at once, and in two steps: first lowered, then removed.
+        for answer in (
+            admin.delete(url, "*"),
+            admin.patch(url, {"role": "viewer"}, "*"),
+            admin.delete(url, "*"),
+        ):
+            assert answer.status_code == 403, answer.content
+            assert answer.json()["code"] == "not_allowed"
+            assert "Keys cannot change owners." in answer.json()["detail"]
+            assert f"/w/{workspace.slug}/members/" in answer.json()["detail"]
+        assert role_of(member) == "owner"
+    assert verbs_of(workspace, "member") == []
+
+
+def test_a_member_who_became_an_owner_after_the_key_read_it_is_not_removed(
+    admin, workspace, bob, monkeypatch
+):
+    """The role is checked again in the transaction: the ETag `*` says nothing about it."""
+    member = Membership.objects.in_workspace(workspace).get(user=bob)
+    stale = Membership.objects.in_workspace(workspace).select_related("user").get(pk=member.pk)
+    make_owner(workspace, bob)
+    monkeypatch.setattr("personas.members.api.find_row", lambda rows, key: stale)
+    assert admin.delete(f"members/{member.pk}", "*").status_code == 403
+    assert admin.patch(f"members/{member.pk}", {"role": "viewer"}, "*").status_code == 403
+    assert role_of(member) == "owner"
 
 
 def test_no_key_makes_an_owner(admin, workspace, carol):
@@ -98,9 +128,16 @@ def test_no_key_makes_an_owner(admin, workspace, carol):
 
 
 def test_an_owner_whose_role_is_sent_back_unchanged_stays_owner(admin, workspace, bob):
-    member = Membership.objects.in_workspace(workspace).get(user=bob)
-    Membership.objects.in_workspace(workspace).filter(pk=member.pk).update(role=Role.OWNER)
+    member = make_owner(workspace, bob)
     assert admin.patch(f"members/{member.pk}", {"role": "owner"}, "*").status_code == 200
+
+
+def test_no_key_withdraws_an_invitation_as_owner(admin, workspace):
+    offer = admin.post("invitations", {"email": "erik@example.com", "role": "viewer"}).json()
+    Invitation.objects.in_workspace(workspace).filter(pk=offer["id"]).update(role="owner")
+    answer = admin.post(f"invitations/{offer['id']}:withdraw")
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+    assert [row.pk for row in open_invitations(workspace)] == [offer["id"]]
 
 
 @pytest.mark.parametrize("limit", [{"verbs": ["read", "write", "approve"]}, {"labels": ["staging"]}])
@@ -195,3 +232,13 @@ def test_an_email_that_cannot_be_sent_is_reported_and_the_invitation_stays(
     )
     assert "could not be sent" in page.content.decode()
     assert open_invitations(workspace).get().email == "dora@example.com"
+
+
+# --- planted fault -------------------------------------------------------------------------------------
+
+
+@pytest.mark.planted
+def test_a_key_that_changes_owners_is_found(admin, workspace, alice, bob, monkeypatch):
+    monkeypatch.setattr("personas.members.services.check_owner_change", lambda *args, **values: None)
+    with pytest.raises(AssertionError, match="== 403"):
+        test_no_key_changes_or_removes_an_owner(admin, workspace, alice, bob)
