@@ -26,6 +26,8 @@ class SearchedSource(NamedTuple):
     global_folder: str = ""
     # Folders of skills that the agent's settings add, below the source's root.
     extra_skill_folders: tuple[str, ...] = ()
+    # The absolute path of its root with a slash at the end, if known. Files with equal paths are one file.
+    root: str = ""
 
 
 class AgentFile(NamedTuple):
@@ -47,15 +49,23 @@ def list_agent_files(
     `stored` maps the keys of sources to paths. For one source that is both home and project, the result is
     that of `list_applicable_files`.
     """
-    chosen: dict[tuple[int, str], FileKind] = {}
+    ranks = {source.key: (source.is_project, index) for index, source in enumerate(sources)}
+    chosen: dict[str, AgentFile] = {}
     for kind, candidates, is_first_only in iter_candidate_groups(harness, sources):
         for source, pattern in candidates:
             matches = list_matching_paths(pattern, stored.get(source.key, ()))
             for path in matches:
-                chosen.setdefault((source.key, path), kind)
+                file = chosen.setdefault(get_file_key(source, path), AgentFile(kind, source.key, path))
+                if ranks[file.source] < ranks[source.key]:
+                    chosen[get_file_key(source, path)] = AgentFile(file.kind, source.key, path)
             if matches and is_first_only:
                 break
-    return [AgentFile(kind, key, path) for (key, path), kind in chosen.items()]
+    return list(chosen.values())
+
+
+def get_file_key(source: SearchedSource, path: str) -> str:
+    """Return a key that is equal for one file in two sources. The one of the project or later source wins."""
+    return f"{source.root or f'{source.key}:'}{path}"
 
 
 def iter_candidate_groups(
@@ -64,9 +74,8 @@ def iter_candidate_groups(
     for rule in harness.active_rules:
         is_first_only = rule.take == "first"
         if rule.at == "each":
-            for source in sources:
-                for folder in source.folders.each:
-                    yield rule.kind, list_folder_candidates(rule, source, folder, sources), is_first_only
+            for folders in list_visited_folders(sources):
+                yield rule.kind, list_folder_candidates(rule, folders, sources), is_first_only
         else:
             yield rule.kind, list_project_candidates(rule, sources), is_first_only
     if "skill" not in harness.off:
@@ -78,17 +87,35 @@ def iter_candidate_groups(
         yield "skill", extra, False
 
 
+def list_visited_folders(sources: Sequence[SearchedSource]) -> list[list[Candidate]]:
+    """List the folders that rules visit, in order. One that lies in several sources comes once, with each.
+
+    Its first source decides in a rule that takes the first file: a project before a home directory, then the
+    source with the highest priority. Its place in the order is that of this source too.
+    """
+    visited: dict[str, list[Candidate]] = {}
+    for source in sorted(sources, key=lambda source: source.is_project):
+        for folder in source.folders.each:
+            visited.setdefault(get_file_key(source, folder).rstrip("/"), []).insert(0, (source, folder))
+    owners = {(found[0][0].key, found[0][1]): found for found in visited.values()}
+    pairs = [(source.key, folder) for source in sources for folder in source.folders.each]
+    return [owners[pair] for pair in pairs if pair in owners]
+
+
 def list_folder_candidates(
-    rule: DiscoveryRule, source: SearchedSource, folder: str, sources: Sequence[SearchedSource]
+    rule: DiscoveryRule, folders: Sequence[Candidate], sources: Sequence[SearchedSource]
 ) -> list[Candidate]:
+    """List the paths of a rule in one folder, for each source that contains it."""
     candidates: list[Candidate] = []
-    for path in rule.paths:
-        if path.startswith(HOME_PREFIX):
-            candidates += [(home, anchor_home_path(path, home)) for home in sources if home.is_home]
-        elif path.startswith("/"):
-            candidates += [(source, path[1:])] if source.is_project else []
-        else:
-            candidates.append((source, join_path(folder, path)))
+    for is_project in dict.fromkeys([source.is_project for source, _ in folders]):
+        same_scope = [pair for pair in folders if pair[0].is_project == is_project]
+        for path in rule.paths:
+            if path.startswith(HOME_PREFIX):
+                candidates += [(home, anchor_home_path(path, home)) for home in sources if home.is_home]
+            elif path.startswith("/"):
+                candidates += [(source, path[1:]) for source, _ in same_scope if source.is_project]
+            else:
+                candidates += [(source, join_path(folder, path)) for source, folder in same_scope]
     return candidates
 
 

@@ -144,24 +144,45 @@ def get_visited_folders(
 ) -> SearchFolders:
     """Return the folders that relative rules visit in a source.
 
-    A folder that also lies in a source with a deeper location is visited only there. A home directory is
-    visited only above the working directory; a project that does not contain it, at its root.
+    A folder that also lies in a source with a deeper location is visited only there, but a home directory
+    takes no folders from a project. A home directory is visited only above the working directory; a project
+    that does not contain it, at its root.
     """
     is_home = use.scope == SourceScope.HOME
     if relative is None:
         return NO_FOLDERS if is_home else get_search_folders("", depth)
     folders = get_search_folders(relative, depth)
-    inner = [nested for other in uses if other is not use and (nested := find_nested_root(use, other))]
+    others = [other for other in uses if other is not use and takes_folders(use, other)]
+    inner = [nested for other in others if (nested := find_nested_root(use, other, uses))]
     each = [folder for folder in folders.each if not any(is_inside(folder, root) for root in inner)]
     is_owned_here = not any(is_inside(relative, root) for root in inner)
     return SearchFolders(each, folders.project if is_owned_here and not is_home else None)
 
 
-def find_nested_root(use: AgentSource, other: AgentSource) -> str:
+def takes_folders(use: AgentSource, other: AgentSource) -> bool:
+    """Return whether folders of a source are visited only in the other one if that lies deeper."""
+    return use.scope == SourceScope.HOME or other.scope != SourceScope.HOME
+
+
+def find_nested_root(use: AgentSource, other: AgentSource, uses: Sequence[AgentSource]) -> str:
     """Return the folder of a source in which another source lies, or an empty string."""
-    if not use.bot_location or not other.bot_location:
-        return ""
-    return get_path_below(use.bot_location, other.bot_location) or ""
+    return get_path_below(get_root_path(use, uses), get_root_path(other, uses)) or ""
+
+
+def get_root_path(use: AgentSource, uses: Sequence[AgentSource]) -> str:
+    """Return the path by which the roots of an agent's sources are compared, or an empty string.
+
+    That is the location for its bots. If it is unknown, it follows from another source that contains the
+    same folder of the workers, or else is that folder, as on a shared machine.
+    """
+    root = get_source_root(use.source)
+    if use.bot_location or not root:
+        return use.bot_location
+    for other in uses:
+        below = get_path_below(get_source_root(other.source), root)
+        if other.bot_location and below is not None:
+            return join_location(other.bot_location, below)
+    return root
 
 
 def is_inside(folder: str, root: str) -> bool:

@@ -65,6 +65,11 @@ def join_location(location: str, *paths: str) -> str:
     return separator.join([location.rstrip(separator), *names])
 
 
+def get_comparable_path(location: str) -> str:
+    """Return an absolute path as text that is equal for equal folders and ends with a slash."""
+    return "/".join([*split_names(location), ""]) if location else ""
+
+
 def get_path_below(location: str, path: str) -> str | None:
     """Return the part of an absolute path below a location, with slashes; None if it is not below it.
 

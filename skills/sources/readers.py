@@ -21,10 +21,11 @@ from skills.sources.folders import (
     MappedDirectory,
     find_project_use,
     get_home_folder,
+    get_root_path,
     list_skill_folders,
     map_directory,
 )
-from skills.sources.locations import join_location
+from skills.sources.locations import get_comparable_path, join_location
 
 # The kinds that the setting "context files" turns off.
 CONTEXT_KINDS: tuple[FileKind, ...] = ("context", "workspace")
@@ -105,6 +106,7 @@ class ContextReader:
                     use.scope != SourceScope.HOME,
                     get_home_folder(use, self.harness),
                     list_skill_folders(use, row.extra_skill_folders, self.harness),
+                    get_comparable_path(get_root_path(use, self.uses)),
                 )
                 for index, use in enumerate(self.uses)
             ]
