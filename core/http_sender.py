@@ -2,8 +2,11 @@
 
 The host is resolved once, every address of it is checked, and the connection goes to a checked address, so a
 name that resolves differently the second time (DNS rebinding) gains nothing. Redirects are not followed, no
-proxy of the environment is used, the whole request has one time limit, and only the beginning of the response
-is read. Nothing else in the product opens connections to such addresses.
+proxy of the environment is used, and the whole request has one time limit. Head and body of the response
+together have a limit of bytes, which the reader of the socket counts: http.client reads without end for some
+framings, such as a negative chunk size. Nothing else in the product opens connections to such addresses.
+
+Requests are sent by workers only. A web thread calls `check_url`, which asks no name server.
 """
 
 import io
@@ -15,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from http.client import HTTPException, HTTPResponse
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from threading import Thread
 from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit
@@ -31,10 +34,14 @@ MAX_URL_LENGTH = 500
 TOTAL_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
 MAX_RESPONSE_BYTES = 16 * 1024
+# Everything that is read of a response: interim responses, status, headers, framing and body.
+MAX_RECEIVED_BYTES = 80 * 1024
 # Visible ASCII characters without those that parsers of URLs disagree about.
 URL_PATTERN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-# Needs no name server.
-IPV4_PATTERN = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+# As in URLs of browsers, a host whose last part is a number is an IPv4 address or nothing.
+NUMBER_PATTERN = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
+# Names that no public name server answers for.
+RESERVED_NAMES = ("localhost", "localdomain", "local", "internal", "invalid", "home.arpa", "onion")
 HOST_PATTERN = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|[0-9a-f:.]+")
 # This network, private, shared (CGNAT), loopback, link-local, protocol assignments, documentation, 6to4
 # relays, benchmarks, multicast, reserved and broadcast.
@@ -61,9 +68,40 @@ class ForbiddenUrl(OutgoingError):
     """The URL must not be requested. The text is the same for internal hosts and for unknown ones."""
 
 
+class ResponseTooLarge(HTTPException):
+    """The response has more bytes than are read."""
+
+
+@dataclass(frozen=True)
+class AllowedTarget:
+    """A host or network that the operator allows, with one port or with the usual ones."""
+
+    host: str
+    port: int | None
+    network: IPv4Network | IPv6Network | None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:port`, `fd00::/8` or `[fd00::/8]:port`."""
+        match = re.fullmatch(r"(\[[^\]]+\]|[^:]+):([0-9]{1,5})", text)
+        host, port = (match[1], int(match[2])) if match else (text, None)
+        host = host.strip("[]").lower()
+        try:
+            return cls(host, port, ip_network(host))
+        except ValueError:
+            return cls(host, port, None)
+
+    def has_host(self, host: str) -> bool:
+        return host.rstrip(".") == self.host
+
+
 @dataclass(frozen=True)
 class OutgoingPolicy:
-    """Which URLs may be requested. `allowed` are hosts and networks that the operator allows."""
+    """Which URLs may be requested. `allowed` are hosts and networks that the operator allows.
+
+    With `is_https_only`, an entry of `allowed` without a port opens the usual ports of its host only: the
+    other ports of an internal host belong to services that tenants must not reach.
+    """
 
     is_https_only: bool
     allowed: Sequence[str] = ()
@@ -72,12 +110,29 @@ class OutgoingPolicy:
     def from_settings(cls) -> Self:
         return cls(settings.PRODUCTION, tuple(settings.DRAMATIS_OUTGOING_ALLOWED))
 
-    def is_allowed_host(self, host: str) -> bool:
-        return host.rstrip(".") in self.allowed
+    @property
+    def targets(self) -> list[AllowedTarget]:
+        return [AllowedTarget.parse(text) for text in self.allowed]
 
-    def is_allowed_address(self, address: Address) -> bool:
-        networks = [ip_network(text) for text in self.allowed if is_network(text)]
-        return is_public_address(address) or any(address in network for network in networks)
+    def is_usual_port(self, port: int) -> bool:
+        return not self.is_https_only or port in SECURE_PORTS
+
+    def is_allowed_port(self, host: str, port: int) -> bool:
+        """Whether some address of the host may be allowed with this port. A network may contain any host."""
+        ports = [target.port for target in self.targets if target.network or target.has_host(host)]
+        return self.is_usual_port(port) or port in ports
+
+    def is_allowed_host(self, host: str, port: int) -> bool:
+        return any(target.has_host(host) and self._has_port(target, port) for target in self.targets)
+
+    def is_allowed_address(self, address: Address, port: int) -> bool:
+        if is_public_address(address) and self.is_usual_port(port):
+            return True
+        networks = [target.network for target in self.targets if self._has_port(target, port)]
+        return any(network and address in network for network in networks)
+
+    def _has_port(self, target: AllowedTarget, port: int) -> bool:
+        return self.is_usual_port(port) if target.port is None else port == target.port
 
 
 @dataclass(frozen=True)
@@ -118,8 +173,19 @@ class HttpSender:
     total_seconds: float = TOTAL_SECONDS
     resolve: Resolver = field(default_factory=lambda: resolve_host)
 
-    def check_url(self, url: str) -> Target:
-        """Return the target of a URL. Raise ForbiddenUrl if it must not be requested."""
+    def check_url(self, url: str) -> None:
+        """Raise ForbiddenUrl if the URL certainly must not be requested. This asks no name server.
+
+        What a name means is checked with each request: it can change, and its name server may be slow.
+        """
+        _, host, port = parse_url(url, self.policy)
+        addresses = resolve_number(host, port)
+        if addresses is None and (self.policy.allowed or not is_reserved_name(host)):
+            return
+        self._check_addresses(host, port, addresses or [])
+
+    def find_target(self, url: str) -> Target:
+        """Resolve the host of a URL. Raise ForbiddenUrl if it must not be requested."""
         return self._find_target(url, time.monotonic() + self.total_seconds)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> SentResponse:
@@ -139,19 +205,25 @@ class HttpSender:
             raise OutgoingError(f"No complete response within {seconds} seconds.") from None
         except ssl.SSLError:
             raise OutgoingError("The TLS connection failed. Check the server's certificate.") from None
+        except ResponseTooLarge:
+            raise OutgoingError("The head of the response is too large.") from None
         except (OSError, HTTPException):
             raise OutgoingError("The connection failed.") from None
 
     def _find_target(self, url: str, deadline: float) -> Target:
         parts, host, port = parse_url(url, self.policy)
-        addresses = resolve_in_time(self.resolve, host, port, min(get_rest(deadline), CONNECT_SECONDS))
-        is_allowed = self.policy.is_allowed_host(host)
-        if not addresses or not (is_allowed or all(map(self._is_allowed, addresses))):
-            raise ForbiddenUrl("This URL cannot be used: its host has no public address.")
+        addresses = resolve_number(host, port)
+        if addresses is None:
+            addresses = resolve_in_time(self.resolve, host, port, min(get_rest(deadline), CONNECT_SECONDS))
+        self._check_addresses(host, port, addresses)
         return Target(parts, host, port, addresses)
 
-    def _is_allowed(self, text: str) -> bool:
-        return self.policy.is_allowed_address(ip_address(text))
+    def _check_addresses(self, host: str, port: int, addresses: Sequence[str]) -> None:
+        def is_allowed(text: str) -> bool:
+            return self.policy.is_allowed_address(ip_address(text), port)
+
+        if not addresses or not (self.policy.is_allowed_host(host, port) or all(map(is_allowed, addresses))):
+            raise ForbiddenUrl("This URL cannot be used: its host has no public address.")
 
 
 def parse_url(url: str, policy: OutgoingPolicy) -> tuple[SplitResult, str, int]:
@@ -173,24 +245,37 @@ def parse_url(url: str, policy: OutgoingPolicy) -> tuple[SplitResult, str, int]:
     if "@" in parts.netloc or parts.fragment:
         raise ForbiddenUrl("The URL must not contain a user name, a password or a fragment.")
     port = (443 if parts.scheme == "https" else 80) if port is None else port
-    if policy.is_https_only and port not in SECURE_PORTS and not policy.is_allowed_host(host):
+    if not policy.is_allowed_port(host, port):
         raise ForbiddenUrl("The port must be 443 or 8443.")
     return parts, host, port
 
 
-def resolve_host(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int, flags: int = 0) -> list[str]:
     """Return all addresses of a host, or of a number such as 127.1 or 0x7f000001."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError):
         return []
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
+def resolve_number(host: str, port: int) -> Sequence[str] | None:
+    """Return the address of a host that is a number, without a name server, and None for a name.
+
+    A number that is no address, such as 999.999.999.999, has none.
+    """
+    if ":" not in host and not NUMBER_PATTERN.fullmatch(host):
+        return None
+    return resolve_host(host, port, socket.AI_NUMERICHOST)
+
+
+def is_reserved_name(host: str) -> bool:
+    name = host.rstrip(".")
+    return "." not in name or any(name.endswith(f".{reserved}") for reserved in RESERVED_NAMES)
+
+
 def resolve_in_time(resolve: Resolver, host: str, port: int, seconds: float) -> Sequence[str]:
     """Resolve a host in a thread of its own: the resolver of the system has no time limit."""
-    if IPV4_PATTERN.fullmatch(host):
-        return resolve(host, port)
     results: list[Sequence[str]] = []
     thread = Thread(target=lambda: results.append(resolve(host, port)), daemon=True)
     thread.start()
@@ -206,14 +291,6 @@ def is_public_address(address: Address) -> bool:
         and address in PUBLIC_IPV6
         and not any(address in network for network in INTERNAL_IPV6)
     )
-
-
-def is_network(text: str) -> bool:
-    try:
-        ip_network(text)
-    except ValueError:
-        return False
-    return True
 
 
 def get_rest(deadline: float) -> float:
@@ -264,17 +341,25 @@ def build_request(target: Target, body: bytes, headers: Mapping[str, str]) -> by
 
 
 class DeadlineReader(io.RawIOBase):
-    """Reads from a socket until a deadline. The timeout of a socket begins again with each byte."""
+    """Reads from a socket until a deadline, and MAX_RECEIVED_BYTES at most.
+
+    The timeout of a socket begins again with each byte.
+    """
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         self.connection, self.deadline = connection, deadline
+        self.rest = MAX_RECEIVED_BYTES
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
+        if self.rest <= 0:
+            raise ResponseTooLarge
         self.connection.settimeout(get_rest(self.deadline))
-        return self.connection.recv_into(buffer)
+        count = self.connection.recv_into(buffer, min(len(buffer), self.rest))
+        self.rest -= count
+        return count
 
 
 @dataclass(frozen=True)
@@ -289,15 +374,16 @@ class DeadlineSocket:
 
 
 def read_response(connection: socket.socket, deadline: float) -> SentResponse:
-    """Read status and headers, and the body up to MAX_RESPONSE_BYTES."""
+    """Read status and headers, and the body up to MAX_RESPONSE_BYTES. Nothing is decompressed."""
     response = HTTPResponse(DeadlineSocket(connection, deadline), method="POST")  # type: ignore[arg-type]
     try:
         response.begin()
         headers = {name.lower(): value for name, value in response.getheaders()}
         try:
             body = response.read(MAX_RESPONSE_BYTES)
-        except (OSError, HTTPException):
-            # The status says whether the receiver has the request; the body is only shown.
+        except (OSError, HTTPException, ValueError, OverflowError):
+            # The status says whether the receiver has the request; the body is only shown. The last two are
+            # for chunk sizes below -1.
             body = b""
         return SentResponse(response.status, headers, body)
     finally:

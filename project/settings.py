@@ -378,7 +378,7 @@ DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "che
 DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
 LOCAL_NETWORKS = () if PRODUCTION else ("127.0.0.0/8", "::1")
 DRAMATIS_METRICS_NETWORKS = env_networks("DRAMATIS_METRICS_NETWORKS", LOCAL_NETWORKS)
-# Hosts and networks that webhooks may reach although they are not public.
+# Hosts and networks that webhooks may reach although they are not public, on request with a port (host:port).
 DRAMATIS_OUTGOING_ALLOWED = env_list("DRAMATIS_OUTGOING_ALLOWED")
 # Whether to log successful fetches too, and to write a span for each (core/spans.py). The ledger has a row.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)

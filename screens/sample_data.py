@@ -10,7 +10,7 @@ from personas.api_keys.services import create_key
 from personas.models import Soul, User, Workspace
 from personas.records.services import edit_record
 from personas.selectors import list_memories
-from personas.webhooks.services import insert_endpoint, send_test_event
+from personas.webhooks.services import create_endpoint, send_test_event
 from personas.workspaces.services import create_workspace
 from prompts.builds.services import rebuild_agents
 from prompts.comments.selectors import get_version_lines
@@ -61,9 +61,8 @@ def add_comments(workspace: Workspace, by: Actor) -> None:
 
 
 def add_webhook(workspace: Workspace, by: Actor) -> None:
-    # Without the check of the URL, which needs a name server.
     values = {"name": "Deploy bot", "url": "https://hooks.example.com/dramatis", "labels": ["production"]}
-    endpoint, _secret = insert_endpoint(workspace, values, by=by)
+    endpoint, _secret = create_endpoint(workspace, values, by=by)
     send_test_event(endpoint, by=by)
 
 

@@ -2,6 +2,9 @@
 
 All state is in the database. If a worker is killed, its leases end after LEASE, and what it has not stored is
 sent again with the same id. The threads send requests only; the thread of the job does all queries.
+
+Receivers choose what they answer, so no error may have an effect beyond its endpoint, and none may lead to a
+request without a pause: any exception in an attempt is a failed attempt with the usual delay.
 """
 
 import json
@@ -11,11 +14,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 
 import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -28,7 +31,7 @@ from personas.models import DeliveryState, EndpointStatus, WebhookAttempt, Webho
 from personas.tenancy.lost_nodes import list_from_workspaces
 from personas.webhooks.fan_out import fan_out_events, list_due_endpoints, list_workspaces_to_fan_out
 from personas.webhooks.retries import get_hold, get_retry_time, parse_retry_after
-from personas.webhooks.services import list_valid_secrets, set_endpoint_status
+from personas.webhooks.services import list_valid_secrets, lock_endpoint, set_endpoint_status
 from personas.webhooks.signatures import build_signature_headers, load_private_key
 
 log = structlog.get_logger(__name__)
@@ -49,6 +52,7 @@ MAX_RESPONSE_LENGTH = 2_000
 # An endpoint without a success for so long is disabled when a delivery has failed for the last time.
 FAILING_TIME = timedelta(days=3)
 GONE_STATUS = 410
+INTERNAL_ERROR = "The delivery failed because of an error in Dramatis, which is in its log."
 
 
 @dataclass(frozen=True)
@@ -82,17 +86,31 @@ class Turn:
 
     endpoint: WebhookEndpoint
     deliveries: Sequence[WebhookDelivery]
-    keys: SigningKeys | None
     results: list[AttemptResult] = field(default_factory=list)
+
+    @cached_property
+    def keys(self) -> SigningKeys | None:
+        return load_signing_keys(self.endpoint)
 
     def run(self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]") -> None:
         """Send until the turn is over. A failure ends it: the endpoint is left alone for a while."""
         ends_at = time.monotonic() + TURN_SECONDS
         for delivery in self.deliveries:
-            result = send(self, delivery)
+            result = self.attempt(send, delivery)
             self.results.append(result)
             if not result.is_success or time.monotonic() > ends_at:
                 return
+
+    def attempt(
+        self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]", delivery: WebhookDelivery
+    ) -> AttemptResult:
+        """Send one delivery. Any exception is a failed attempt."""
+        at, began = timezone.now(), time.monotonic()
+        try:
+            return send(self, delivery)
+        except Exception:
+            log.exception("webhook_attempt_failed", endpoint=self.endpoint.pk, delivery=delivery.pk)
+            return AttemptResult(delivery, at, round((time.monotonic() - began) * 1000), error=INTERNAL_ERROR)
 
 
 @dataclass
@@ -105,19 +123,30 @@ class DeliveryLoop:
     turns: "dict[Future[None], Turn]" = field(default_factory=dict)
     renewed_at: float = field(default_factory=time.monotonic)
 
+    # Workspaces whose events could not be fanned out; the next job tries again.
+    failed_workspaces: set[int] = field(default_factory=set)
+
     def run(self) -> None:
-        started_at = time.monotonic()
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="webhook") as threads:
-            while True:
-                seconds = time.monotonic() - started_at
-                if seconds < self.accept_seconds:
-                    fan_out_all()
-                    self.start_turns(threads, with_failing=seconds < self.accept_failing_seconds)
-                if not self.turns:
-                    return
-                wait(self.turns, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            try:
+                self.serve_endpoints(threads)
+            finally:
+                # After an error there may be requests under way: their attempts are recorded too.
+                wait(self.turns)
                 self.store_results()
-                self.renew_leases()
+
+    def serve_endpoints(self, threads: ThreadPoolExecutor) -> None:
+        started_at = time.monotonic()
+        while True:
+            seconds = time.monotonic() - started_at
+            if seconds < self.accept_seconds:
+                fan_out_all(self.failed_workspaces)
+                self.start_turns(threads, with_failing=seconds < self.accept_failing_seconds)
+            if not self.turns:
+                return
+            wait(self.turns, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            self.store_results()
+            self.renew_leases()
 
     def renew_leases(self) -> None:
         if time.monotonic() - self.renewed_at < RENEW_SECONDS:
@@ -136,12 +165,16 @@ class DeliveryLoop:
                 return
             if counts[endpoint.workspace_id] >= MAX_PER_WORKSPACE or (endpoint.failures and not with_failing):
                 continue
-            with workspace_scope(endpoint.workspace_id):
-                deliveries = lease_endpoint(endpoint)
-            if deliveries:
-                counts[endpoint.workspace_id] += 1
-                turn = Turn(endpoint, deliveries, load_signing_keys(endpoint))
-                self.turns[threads.submit(turn.run, self.send)] = turn
+            try:
+                with workspace_scope(endpoint.workspace_id):
+                    deliveries = lease_endpoint(endpoint)
+                if deliveries:
+                    turn = Turn(endpoint, deliveries)
+                    self.turns[threads.submit(turn.run, self.send)] = turn
+                    counts[endpoint.workspace_id] += 1
+            except Exception:
+                # The lease ends later, so the next try is not at once.
+                log.exception("webhook_turn_not_started", endpoint=endpoint.pk)
 
     def store_results(self) -> None:
         """Store the results of all turns, and end the finished ones."""
@@ -151,11 +184,9 @@ class DeliveryLoop:
             del turn.results[: len(results)]
             if is_done:
                 del self.turns[future]
-                if error := future.exception():
-                    log.error("webhook_turn_failed", endpoint=turn.endpoint.pk, exc_info=error)
             if results or is_done:
                 with workspace_scope(turn.endpoint.workspace_id):
-                    store_turn_results(turn.endpoint, results, is_done=is_done)
+                    store_or_record_failure(turn.endpoint, results, is_done=is_done)
 
     def send(self, turn: Turn, delivery: WebhookDelivery) -> AttemptResult:
         """Send one event. This runs in a thread, and queries nothing."""
@@ -196,13 +227,16 @@ def load_signing_keys(endpoint: WebhookEndpoint) -> SigningKeys | None:
         return None
 
 
-def fan_out_all() -> None:
-    for workspace_id in list_workspaces_to_fan_out():
+def fan_out_all(failed: set[int] | None = None) -> None:
+    """Create the deliveries of all workspaces, except those in `failed`; add to it those that fail now."""
+    failed = set() if failed is None else failed
+    for workspace_id in set(list_workspaces_to_fan_out()) - failed:
         try:
             with workspace_scope(workspace_id):
                 while fan_out_events(workspace_id):
                     pass
-        except DatabaseError:
+        except Exception:
+            failed.add(workspace_id)
             log.exception("webhook_fan_out_failed", workspace=workspace_id)
 
 
@@ -221,6 +255,39 @@ def lease_endpoint(endpoint: WebhookEndpoint) -> list[WebhookDelivery]:
         endpoint=endpoint, state=DeliveryState.PENDING, due_at__lte=now
     )
     return list(due.select_related("event").order_by("due_at", "pk")[:TURN_DELIVERIES])
+
+
+def store_or_record_failure(
+    endpoint: WebhookEndpoint, results: Sequence[AttemptResult], *, is_done: bool
+) -> None:
+    """Store the results of a turn; if this fails, store them as failed attempts without what was received.
+
+    If the database takes neither, the endpoint is served again when its lease has ended.
+    """
+    try:
+        store_turn_results(endpoint, results, is_done=is_done)
+    except Exception:
+        log.exception("webhook_results_not_stored", endpoint=endpoint.pk)
+        try:
+            store_failures(endpoint, results)
+        except Exception:
+            log.exception("webhook_failures_not_stored", endpoint=endpoint.pk)
+
+
+@transaction.atomic
+def store_failures(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) -> None:
+    """Record a failed attempt for each delivery that still exists, and hold the endpoint."""
+    rows = WebhookDelivery.objects.in_workspace(endpoint.workspace_id)
+    deliveries = {row.pk: row for row in rows.filter(pk__in=[result.delivery.pk for result in results])}
+    failures = [
+        AttemptResult(deliveries[result.delivery.pk], result.at, result.milliseconds, error=INTERNAL_ERROR)
+        for result in results
+        if result.delivery.pk in deliveries
+    ]
+    locked = lock_endpoint(endpoint)
+    store_attempts(locked, failures)
+    update_health(locked, failures)
+    locked.save(update_fields=["failures", "failing_since", "held_until"])
 
 
 @transaction.atomic

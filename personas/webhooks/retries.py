@@ -1,6 +1,7 @@
 """When a delivery is tried again, and how long an endpoint that fails is left alone. Pure functions."""
 
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -18,6 +19,9 @@ MAX_HOLD = timedelta(minutes=5)
 OVERLOADED_STATUSES = frozenset({429, 502, 504})
 OVERLOADED_HOLD = timedelta(seconds=30)
 JITTER = 0.2
+# A date of HTTP, such as "Wed, 21 Oct 2026 07:28:00 GMT". Other forms are ignored: the parser of the standard
+# library fails in several ways for offsets and numbers that a receiver makes up.
+DATE_PATTERN = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT")
 
 
 def add_jitter(delay: timedelta) -> timedelta:
@@ -44,11 +48,12 @@ def get_hold(failures: int, status: int | None, retry_after: timedelta) -> timed
 
 def parse_retry_after(value: str, now: datetime) -> timedelta:
     """Return the time of a Retry-After header: seconds or a date. It is zero if the header is not valid."""
-    if value.isascii() and value.isdecimal() and len(value) < 10:
+    if re.fullmatch(r"[0-9]{1,9}", value):
         return min(timedelta(seconds=int(value)), MAX_RETRY_AFTER)
+    if not DATE_PATTERN.fullmatch(value):
+        return timedelta(0)
     try:
         date = parsedate_to_datetime(value)
     except ValueError:
         return timedelta(0)
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return min(max(date - now, timedelta(0)), MAX_RETRY_AFTER)
+    return min(max(date.replace(tzinfo=UTC) - now, timedelta(0)), MAX_RETRY_AFTER)

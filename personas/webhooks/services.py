@@ -47,19 +47,11 @@ class EndpointDisabled(DomainError):
     code = "endpoint_disabled"
 
 
+@transaction.atomic
 def create_endpoint(
     workspace: Workspace, values: dict[str, Any], *, by: Actor
 ) -> tuple[WebhookEndpoint, str]:
     """Create an endpoint and return it with its secret. It gets the events from now on."""
-    # Before the transaction: the name server may be slow.
-    validate_url(values["url"])
-    return insert_endpoint(workspace, values, by=by)
-
-
-@transaction.atomic
-def insert_endpoint(
-    workspace: Workspace, values: dict[str, Any], *, by: Actor
-) -> tuple[WebhookEndpoint, str]:
     lock_workspace(workspace.pk)
     if WebhookEndpoint.objects.in_workspace(workspace).count() >= MAX_ENDPOINTS:
         raise EndpointLimit(
@@ -79,15 +71,9 @@ def insert_endpoint(
     return endpoint, secret
 
 
+@transaction.atomic
 def edit_endpoint(endpoint: WebhookEndpoint, values: dict[str, Any], *, by: Actor) -> WebhookEndpoint:
     """Change the given values of an endpoint."""
-    if "url" in values:
-        validate_url(values["url"])
-    return update_endpoint(endpoint, values, by=by)
-
-
-@transaction.atomic
-def update_endpoint(endpoint: WebhookEndpoint, values: dict[str, Any], *, by: Actor) -> WebhookEndpoint:
     endpoint = lock_endpoint(endpoint)
     before = endpoint.snapshot()
     save_values(endpoint, values)
@@ -182,6 +168,8 @@ def save_values(endpoint: WebhookEndpoint, values: dict[str, Any]) -> None:
     for name in EDITABLE_FIELDS:
         if name in values:
             setattr(endpoint, name, values[name])
+    if "url" in values:
+        validate_url(values["url"])
     validate_filters(endpoint, values)
     with convert_save_errors():
         endpoint.full_clean()
@@ -189,7 +177,7 @@ def save_values(endpoint: WebhookEndpoint, values: dict[str, Any]) -> None:
 
 
 def validate_url(url: str) -> None:
-    """Raise InvalidInput if the URL must not be requested. It is checked again at each delivery."""
+    """Raise InvalidInput if the URL must not be requested. Workers resolve its host at each delivery."""
     try:
         HttpSender(OutgoingPolicy.from_settings()).check_url(url)
     except ForbiddenUrl as error:

@@ -78,6 +78,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
 
 
 @require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
 def edit(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
     form = EndpointForm(

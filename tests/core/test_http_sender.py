@@ -185,7 +185,7 @@ def test_unknown_and_internal_hosts_have_the_same_error():
     known: list[list[str]] = [[], ["10.0.0.1"], ["::1"]]
     for addresses in known:
         with pytest.raises(ForbiddenUrl) as error:
-            HttpSender(DEVELOPMENT, resolve=partial(resolve_to, addresses)).check_url("https://x.example/")
+            HttpSender(DEVELOPMENT, resolve=partial(resolve_to, addresses)).find_target("https://x.example/")
         errors.add(str(error.value))
     assert len(errors) == 1
 
@@ -199,17 +199,51 @@ def test_a_resolver_that_hangs_is_not_waited_for():
     sender = HttpSender(DEVELOPMENT, total_seconds=0.3, resolve=resolve_slowly)
     began = time.monotonic()
     with pytest.raises(ForbiddenUrl):
-        sender.check_url("https://slow.example/")
+        sender.find_target("https://slow.example/")
     assert time.monotonic() - began < 15
+
+
+NUMBERS = ("999.999.999.999", "1.2.3.4.5", "256.256.256.256", "4294967296", "0x", "a.0xg.7")
+
+
+def test_a_host_that_is_a_number_is_never_resolved_by_a_name_server():
+    """The resolver of the system has no time limit, and would ask for a name such as 999.999.999.999."""
+    sender = HttpSender(DEVELOPMENT, total_seconds=60, resolve=resolve_slowly)
+    began = time.monotonic()
+    for host in NUMBERS:
+        for check in (sender.check_url, sender.find_target):
+            with pytest.raises(ForbiddenUrl):
+                check(f"https://{host}/")
+    assert sender.find_target("https://93.184.216.34/").addresses == ["93.184.216.34"]
+    assert time.monotonic() - began < 10
+
+
+def test_a_url_is_checked_without_a_name_server():
+    def resolve(host: str, port: int) -> list[str]:
+        raise AssertionError(host)
+
+    sender = HttpSender(DEVELOPMENT, resolve=resolve)
+    for url in ("https://hooks.example.com/", "https://93.184.216.34/", "https://[2606:4700::1111]/"):
+        sender.check_url(url)
+    for host in [*INTERNAL_HOSTS, "valkey", "valkey.", "a.localhost", "db.internal", "x.local", "y.invalid"]:
+        with pytest.raises(ForbiddenUrl):
+            sender.check_url(f"https://{host}/")
+    # The operator's networks may contain any name.
+    HttpSender(LOCAL, resolve=resolve).check_url("https://db.internal/")
 
 
 def test_production_needs_https_and_a_usual_port():
     sender = HttpSender(PRODUCTION, resolve=lambda host, port: ["93.184.216.34"])
-    for url in ("http://example.com/", "https://example.com:22/", "https://example.com:80/"):
+    for url in (
+        "http://example.com/",
+        "http://example.com:443/",
+        "https://example.com:22/",
+        "https://example.com:80/",
+    ):
         with pytest.raises(ForbiddenUrl):
-            sender.check_url(url)
+            sender.find_target(url)
     for url in ("https://example.com/", "https://example.com:8443/hook?a=1"):
-        assert sender.check_url(url).addresses == ["93.184.216.34"]
+        assert sender.find_target(url).addresses == ["93.184.216.34"]
 
 
 def test_the_operator_can_allow_a_host_or_a_network():
@@ -217,12 +251,49 @@ def test_the_operator_can_allow_a_host_or_a_network():
         sender = HttpSender(
             OutgoingPolicy(is_https_only=True, allowed=(allowed,)), resolve=lambda host, port: ["10.1.2.3"]
         )
-        assert sender.check_url("https://hooks.internal/").addresses == ["10.1.2.3"]
+        assert sender.find_target("https://hooks.internal/").addresses == ["10.1.2.3"]
     with pytest.raises(ForbiddenUrl):
         HttpSender(
             OutgoingPolicy(is_https_only=True, allowed=("10.1.0.0/16",)),
             resolve=lambda host, port: ["10.2.2.3"],
-        ).check_url("https://hooks.internal/")
+        ).find_target("https://hooks.internal/")
+
+
+# An entry of the operator, and the ports of https://hooks.internal (10.1.2.3, fd00::7) that it opens.
+OPENED_PORTS = {
+    "hooks.internal": {443, 8443},
+    "HOOKS.internal:9000": {9000},
+    "hooks.internal:443": {443},
+    "10.1.0.0/16": {443, 8443},
+    "10.1.0.0/16:9000": {9000},
+    "10.1.2.3": {443, 8443},
+    "10.1.2.3:9000": {9000},
+    "fd00::/8": {443, 8443},
+    "[fd00::/8]:9000": {9000},
+    "[fd00::7]:9000": {9000},
+    "other.internal:9000": set(),
+}
+
+
+@pytest.mark.parametrize("entry", OPENED_PORTS)
+def test_an_allowed_host_opens_its_own_port_or_the_usual_ones(entry):
+    policy = OutgoingPolicy(is_https_only=True, allowed=(entry,))
+    address = "fd00::7" if "fd00" in entry else "10.1.2.3"
+    sender = HttpSender(policy, resolve=partial(resolve_to, [address]))
+    opened = set()
+    for port in (22, 80, 443, 5432, 6379, 8443, 9000):
+        with suppress(ForbiddenUrl):
+            sender.find_target(f"https://hooks.internal:{port}/")
+            opened.add(port)
+    assert opened == OPENED_PORTS[entry]
+
+
+def test_an_allowed_port_of_a_network_opens_no_port_of_public_hosts():
+    policy = OutgoingPolicy(is_https_only=True, allowed=("10.0.0.0/8:9000",))
+    sender = HttpSender(policy, resolve=lambda host, port: ["93.184.216.34"])
+    assert sender.find_target("https://example.com/").port == 443
+    with pytest.raises(ForbiddenUrl):
+        sender.find_target("https://example.com:9000/")
 
 
 def test_a_request_has_the_body_the_headers_and_the_host():

@@ -15,3 +15,6 @@ SLOW_STATEMENTS = {
 }
 # Environment variable: seconds that each verification of a chain takes at least, in workers of a test.
 VERIFICATION_SECONDS = "TEST_VERIFICATION_SECONDS"
+# Environment variable: names with their addresses, in workers of a test: `name=address,address|address`. Each
+# resolution gets the next answer, and the last one from then on.
+TEST_NAMES = "TEST_NAMES"

@@ -132,4 +132,10 @@ PROMISES = (
         "the reason; a full disk refuses writes with 503 and the reason, loses nothing acknowledged and "
         "needs no restart",
     ),
+    Promise(
+        "R20",
+        "Outgoing requests are bounded",
+        "200 hostile receivers (framings, headers, speeds, sizes): at most 1 MiB of memory for each that is "
+        "served at a time, every attempt recorded, delays kept, 0 connections to internal addresses",
+    ),
 )

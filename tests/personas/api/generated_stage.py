@@ -15,7 +15,7 @@ from personas.memories.services import revoke_memory
 from personas.models import Agent, Event, MemoryState, Soul, User, WebhookDelivery, Workspace
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
-from personas.webhooks.services import insert_endpoint, send_test_event
+from personas.webhooks.services import create_endpoint, send_test_event
 from prompts.builds.services import rebuild_agents
 from prompts.comments.services import comment_on_line, comment_on_memory
 from prompts.erasure.services import erase_record
@@ -148,7 +148,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
 def webhook_values(workspace: Workspace, by: Actor) -> Names:
     """An endpoint at an address of this machine, which the settings of the tests allow, and a delivery."""
     url = "http://127.0.0.1/hook"
-    endpoint, _ = insert_endpoint(workspace, {"name": "Hook", "url": url}, by=by)
+    endpoint, _ = create_endpoint(workspace, {"name": "Hook", "url": url}, by=by)
     send_test_event(endpoint, by=by)
     event = Event.objects.in_workspace(workspace).filter(type="webhook.test").latest("pk")
     delivery = WebhookDelivery(workspace=workspace, endpoint=endpoint, event=event, state="delivered")

@@ -1,19 +1,35 @@
 """Receivers and parts of the installation that fail: what is tried again, and that no event is lost."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import time_machine
 from django.db import connection
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.db.disk_full import DISK_FULL_SQLSTATE
 from core.http_sender import HttpSender, OutgoingPolicy
+from personas.accounts.encryption import encrypt_secret
 from personas.events.selectors import list_events_after
-from personas.models import DeliveryState, EndpointStatus, Event, Memory, WebhookDelivery
+from personas.events.services import record_event
+from personas.models import (
+    DeliveryState,
+    EndpointStatus,
+    Event,
+    Memory,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 from personas.webhooks import deliver, fan_out
+from personas.webhooks.retries import MAX_RETRY_AFTER, RETRY_DELAYS, parse_retry_after
+from tests.personas.webhooks.hostile_receivers import OVERFLOW_DATE
 from tests.personas.webhooks.receivers import Answer, receiving
 from tests.personas.webhooks.test_deliveries import (  # noqa: F401  # one is a fixture
     local_receivers,
@@ -116,6 +132,103 @@ def test_a_change_that_is_kept_without_its_event_is_detected(workspace, admin, f
         check_refused(workspace, admin)
 
 
+# --- errors of the worker --------------------------------------------------------------------------------
+
+
+def check_failed_attempt(workspace: Any, endpoint: WebhookEndpoint, *, error: str) -> None:
+    """One failed attempt is recorded, with the usual delay and pause, and counts."""
+    [attempt] = WebhookAttempt.objects.in_workspace(workspace).filter(delivery__endpoint=endpoint)
+    assert (attempt.status, attempt.error, attempt.response) == (None, error, "")
+    delivery = WebhookDelivery.objects.in_workspace(workspace).get(endpoint=endpoint)
+    assert (delivery.attempt_count, delivery.state) == (1, DeliveryState.PENDING)
+    assert delivery.due_at - attempt.at >= RETRY_DELAYS[0]
+    endpoint.refresh_from_db()
+    assert (endpoint.failures, endpoint.failing_since is not None) == (1, True)
+    assert endpoint.held_until is not None
+    assert endpoint.held_until - attempt.at >= timedelta(seconds=1)
+
+
+def check_unusable_key(workspace: Any) -> None:
+    """The private key of an endpoint is decrypted, but is none: an error before the request is sent."""
+    with receiving() as receiver, receiving() as good:
+        endpoint, _ = make_endpoint(workspace, receiver.url, "Broken")
+        make_endpoint(workspace, good.url, "Good")
+        endpoint.private_key = encrypt_secret("no key")
+        endpoint.save(update_fields=["private_key"])
+        move(workspace)
+        with time_machine.travel(timezone.now(), tick=False):
+            for _ in range(3):
+                run()
+        assert (len(receiver.received), len(good.received)) == (0, 1)
+    check_failed_attempt(workspace, endpoint, error=deliver.INTERNAL_ERROR)
+
+
+def test_an_error_before_the_request_is_a_failed_attempt(workspace):
+    check_unusable_key(workspace)
+
+
+@contextmanager
+def refused_responses() -> Iterator[None]:
+    """Let the database refuse attempts that have the text of a response."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "CREATE FUNCTION refuse_attempts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                "IF NEW.response <> '' THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$"
+            )
+            cursor.execute(
+                "CREATE TRIGGER refused BEFORE INSERT ON personas_webhookattempt "
+                "FOR EACH ROW EXECUTE FUNCTION refuse_attempts()"
+            )
+        else:
+            cursor.execute(
+                "CREATE TRIGGER refused BEFORE INSERT ON personas_webhookattempt WHEN NEW.response <> '' "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute("DROP FUNCTION refuse_attempts() CASCADE")
+            else:
+                cursor.execute("DROP TRIGGER refused")
+
+
+def check_unstored_results(workspace: Any) -> None:
+    with refused_responses(), receiving(Answer(200, body=b"tea")) as receiver, receiving() as good:
+        endpoint, _ = make_endpoint(workspace, receiver.url, "Refused")
+        make_endpoint(workspace, good.url, "Good")
+        move(workspace)
+        with time_machine.travel(timezone.now(), tick=False):
+            for _ in range(3):
+                run()
+        assert (len(receiver.received), len(good.received)) == (1, 1)
+    check_failed_attempt(workspace, endpoint, error=deliver.INTERNAL_ERROR)
+
+
+def test_a_result_that_cannot_be_stored_is_a_failed_attempt(workspace):
+    check_unstored_results(workspace)
+
+
+def test_an_event_that_cannot_be_fanned_out_stops_no_other_workspace(workspace, elsewhere):
+    with receiving() as receiver:
+        make_endpoint(workspace, receiver.url, "Desk")
+        make_endpoint(elsewhere, receiver.url, "Other")
+        # A test event names its endpoint; this one does not.
+        record_event(workspace, "webhook.test", {"endpoint_id": 1, "status": "enabled"})
+        Event.objects.in_workspace(workspace).filter(type="webhook.test").update(data={})
+        move(elsewhere)
+        run()
+        assert [request.event["workspace"] for request in receiver.received] == [elsewhere.slug]
+
+
+@given(st.one_of(st.text(), st.from_regex(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")))
+def test_no_retry_after_raises_or_delays_for_more_than_a_day(value):
+    for text in (value, OVERFLOW_DATE, f"Mon, 01 {value}"):
+        assert timedelta(0) <= parse_retry_after(text, timezone.now()) <= MAX_RETRY_AFTER
+
+
 # --- planted faults ------------------------------------------------------------------------------------
 
 
@@ -142,6 +255,19 @@ def test_a_worker_that_lets_one_receiver_delay_others_is_detected(
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         check_failure(workspace, elsewhere, name)
+
+
+def leave_errors_to_the_job(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(deliver.Turn, "attempt", lambda turn, send, delivery: send(turn, delivery))
+    patch.setattr(deliver, "store_failures", lambda endpoint, results: None)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("check", [check_unusable_key, check_unstored_results])
+def test_a_worker_that_records_no_attempt_after_an_error_is_detected(workspace, monkeypatch, check):
+    leave_errors_to_the_job(monkeypatch)
+    with pytest.raises((AssertionError, ValueError)):
+        check(workspace)
 
 
 @pytest.mark.planted

@@ -1,11 +1,16 @@
 """Webhook endpoints by API and on pages: create, edit, rotate, test, deliveries, delete."""
 
+import socket
 from typing import Any
 
 import pytest
+from allauth.account.internal.flows import reauthentication
 
+from personas.actors import Actor
 from personas.models import AuditEvent, WebhookDelivery, WebhookEndpoint
 from personas.webhooks.deliver import DeliveryLoop
+from personas.webhooks.services import create_endpoint
+from tests.factories import PASSWORD
 from tests.personas.webhooks.receivers import Answer, receiving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,3 +103,59 @@ def test_an_endpoint_is_managed_on_pages(workspace, as_alice, as_bob):
     assert "Disabled" in as_alice.get(base).content.decode()
     as_alice.post(f"{page}delete/")
     assert not WebhookEndpoint.objects.in_workspace(workspace).exists()
+
+
+def check_recent_login(workspace: Any, alice: Any, client: Any) -> None:
+    """A changed URL sends the events elsewhere, so it needs what a new endpoint needs."""
+    endpoint, _ = create_endpoint(workspace, {"name": "Desk", "url": "http://127.0.0.1/"}, by=Actor("alice"))
+    alice.set_password(PASSWORD)
+    alice.save()
+    client.force_login(alice)
+    path = f"/w/{workspace.slug}/webhooks/{endpoint.pk}/edit/"
+    values = {"name": "Desk", "url": "http://127.0.0.1/elsewhere"}
+    response = client.post(path, values)
+    assert "/reauthenticate/" in response["Location"]
+    endpoint.refresh_from_db()
+    assert endpoint.url == "http://127.0.0.1/"
+    # After the confirmation, the stored request is sent.
+    confirmed = client.post(response["Location"], {"password": PASSWORD}, follow=True)
+    assert confirmed.status_code == 200
+    endpoint.refresh_from_db()
+    assert endpoint.url == "http://127.0.0.1/elsewhere"
+    [event] = AuditEvent.objects.in_workspace(workspace).filter(kind="webhook", verb="edited")
+    assert (event.before["url"], event.after["url"]) == ("http://127.0.0.1/", endpoint.url)
+
+
+def test_an_edit_requires_a_recent_login_and_is_audited(workspace, alice, client):
+    check_recent_login(workspace, alice, client)
+
+
+@pytest.mark.planted
+def test_an_edit_without_a_recent_login_is_detected(workspace, alice, client, monkeypatch):
+    monkeypatch.setattr(reauthentication, "is_reauthentication_required", lambda *_, **__: False)
+    with pytest.raises(AssertionError):
+        check_recent_login(workspace, alice, client)
+
+
+def test_saving_an_endpoint_asks_no_name_server(workspace, admin, as_alice, settings, monkeypatch):
+    """A slow name server would hold a thread of the web server."""
+    settings.DRAMATIS_OUTGOING_ALLOWED = []
+    asked = []
+    real = socket.getaddrinfo
+
+    def resolve(host: Any, *arguments: Any, **options: Any) -> Any:
+        if not options.get("flags", 0) & socket.AI_NUMERICHOST:
+            asked.append(host)
+        return real(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    created = admin.post("webhooks", {"name": "Desk", "url": "https://slow.example.com/"})
+    assert created.status_code == 201
+    path = f"webhooks/{created.json()['id']}"
+    assert admin.patch(path, {"url": "https://slower.example.com/"}, "*").status_code == 200
+    assert admin.post(f"{path}:test").status_code == 204
+    base = f"/w/{workspace.slug}/webhooks/"
+    as_alice.post(f"{base}new/", {"name": "Page", "url": "https://slow.example.com/"})
+    as_alice.post(f"{base}{created.json()['id']}/edit/", {"name": "A", "url": "https://999.999.999.999/"})
+    assert WebhookEndpoint.objects.in_workspace(workspace).count() == 2
+    assert [host for host in asked if host not in ("127.0.0.1", "localhost")] == []
