@@ -248,6 +248,7 @@ class UserAdmin(admin.ModelAdmin[User]):
         "email",
         "name",
         "timezone",
+        "workspace_limit",
         "is_active",
         "is_staff",
         "is_superuser",

@@ -18,6 +18,7 @@ from personas.contents.models import Content, ErasableContent, sha256_digest
 from personas.drafts.models import KeptDraft
 from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.events.models import Event, EventCounter
+from personas.limits.models import DailyStorage, DailyUsage
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
 from personas.notifications.models import (
@@ -53,6 +54,8 @@ __all__ = [
     "Channel",
     "Content",
     "CrossWorkspaceLink",
+    "DailyStorage",
+    "DailyUsage",
     "DeliveryState",
     "EndpointStatus",
     "ErasableContent",

@@ -36,6 +36,7 @@ RECORD_PAGES: tuple[RecordPages[Any], ...] = (
 workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/", workspaces_views.workspace_settings, name="workspace-settings"),
     path("settings/slug/", workspaces_views.change_slug, name="workspace-slug"),
+    path("settings/take-over/", workspaces_views.take_over, name="take-over-workspace"),
     path("settings/delete/", workspaces_views.delete_workspace_view, name="delete-workspace"),
     path("audit/", include(audit_views.urlpatterns)),
     path("events/", include(events_views.urlpatterns)),

@@ -16,11 +16,12 @@ from core.db.workspace_scope import workspace_scope
 from personas.accounts.services import delete_security_events_before
 from personas.drafts.services import delete_drafts_before
 from personas.events.selectors import delete_events_before
+from personas.limits.daily_usage import delete_old_counters
 from personas.models import Workspace
 from personas.notifications.services import delete_notifications_before
 from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
 from personas.webhooks.selectors import delete_deliveries_before
-from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
+from prompts.call_contents.retention import delete_unused_call_contents
 from prompts.drift.reports import delete_reports_before
 from prompts.integrity.services import delete_verifications_before
 from prompts.versions.content_retention import delete_unused_contents, delete_unused_file_revisions

@@ -29,6 +29,7 @@ from project.env import (
     requested_names,
 )
 from project.jobs.schedule import JOB_QUEUES, JOB_ROUTES, JOB_SCHEDULE
+from project.limit_settings import *  # noqa: F403  # limits of workspaces, persons and addresses
 from project.logs.config import build_logging_config, configure_structlog
 from project.redis_client import build_celery_url
 from project.supervisor.paths import get_development_key, get_valkey_socket
@@ -333,13 +334,6 @@ REST_FRAMEWORK = {
     # `format` is an ordinary query parameter: the Accept header chooses the representation.
     "URL_FORMAT_OVERRIDE": None,
 }
-# Requests per minute: for one key, and for all keys of a workspace together.
-DRAMATIS_RATE_LIMITS = {
-    "fetch": (6_000, 60_000),
-    "read": (1_200, 6_000),
-    "write": (600, 3_000),
-    "render": (3_000, 30_000),
-}
 # Whether servers record when keys were last used; a background thread writes it periodically.
 DRAMATIS_NOTE_KEY_USES = env_bool("DRAMATIS_NOTE_KEY_USES", True)
 # Number of web processes. Each has its own rate limiter, so the limits are divided by this number.
@@ -355,10 +349,6 @@ DRAMATIS_SOURCE_ROOTS = [
 DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
 # Agents per build job. The number is small, so that many workers share the work of a large change.
 DRAMATIS_BUILD_BATCH = 25
-# Build jobs, and refresh jobs, that one workspace may have in the queue or running. A finished job sends the
-# next one, behind those of other workspaces. With more worker processes than this times two, raise it.
-DRAMATIS_WORKSPACE_JOBS = env_int("DRAMATIS_WORKSPACE_JOBS", 2)
-
 # Key that signs checkpoints: a private key in PEM format, or the path of its file. It is generated in
 # development. In production only the worker needs it.
 DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=False)
@@ -385,8 +375,6 @@ DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 DRAMATIS_TRACING = env_bool("DRAMATIS_TRACING", False)
 # Seconds that the clock may differ from PostgreSQL's before the process corrects its time; 0 means no limit.
 DRAMATIS_MAX_CLOCK_SKEW = env_int("DRAMATIS_MAX_CLOCK_SKEW", 30)
-# Bytes of call data that one workspace may store per day (UTC); 0 means no limit.
-DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 # Retention in days of refresh runs (the newest of each source is always kept), of abandoned drafts, of
 # security events, reports and verification runs, and of contents and file revisions that nothing refers to;
 # in months of events. 0 keeps them for ever.

@@ -1,7 +1,7 @@
 """All models of the prompts app."""
 
 from prompts.builds.models import BuildCause
-from prompts.call_contents.models import CallContent, DailyCallStorage
+from prompts.call_contents.models import CallContent
 from prompts.comments.models import Comment
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
@@ -25,7 +25,6 @@ __all__ = [
     "CallContent",
     "Checkpoint",
     "Comment",
-    "DailyCallStorage",
     "DigestReport",
     "LabelMove",
     "LabelRule",

@@ -14,9 +14,9 @@ from django.test import Client
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.limits import persons, storage_quota
 from personas.models import Agent, User, Workspace
 from project.distribution.services import distribute, plan_distribution
-from prompts.call_contents import quota
 from prompts.call_contents import services as call_data
 from prompts.serving import cache, ledger_writer
 from prompts.versions import lockfile
@@ -227,6 +227,8 @@ def pytest_runtest_setup() -> None:
 def clear_caches() -> None:
     cache.PROCESS_CACHE.resolutions.clear()
     cache.PROCESS_CACHE.versions.clear()
-    quota.PROCESS_RESERVATIONS.clear()
+    storage_quota.PROCESS_RESERVATIONS.clear()
+    storage_quota.PERSON_RESERVATIONS.clear()
+    persons.forget_persons()
     call_data.CACHED_DIGESTS.clear()
     lockfile.CACHED_PARTS.clear()

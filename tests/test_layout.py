@@ -200,7 +200,7 @@ WHERE_IS = [
     (
         "Where is the daily quota of call data?",
         "quota",
-        "prompts/call_contents/quota.py",
+        "personas/limits/storage_quota.py",
         "QuotaReservations",
     ),
     (

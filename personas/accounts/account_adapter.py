@@ -1,7 +1,9 @@
-"""django-allauth adapters: who may sign up, limits of failed sign-ins, known devices, ended sessions."""
+"""django-allauth adapters: who may sign up, limits of failed sign-ins and of emails, known devices."""
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.utils import filter_users_by_email
@@ -25,6 +27,7 @@ from personas.accounts.sign_in_delays import (
     count_sign_in_failure,
     get_remaining_delay,
 )
+from personas.limits.emails import EmailKind, build_public_url, can_send_email
 from personas.models import Invitation, User
 
 INVITATION_SESSION_KEY = "invitation_token"
@@ -33,6 +36,17 @@ INVITATION_ID_SESSION_KEY = "invitation_id"
 VERIFIED_EMAIL_SESSION_KEY = "account_verified_email"
 # Action name of allauth's rate limits.
 LOGIN_FAILED = "login_failed"
+# Templates of the emails that a visitor can cause, also to addresses of others.
+VISITOR_TEMPLATES = frozenset(
+    f"account/email/{name}"
+    for name in (
+        "account_already_exists",
+        "email_confirmation",
+        "email_confirmation_signup",
+        "password_reset_key",
+        "unknown_account",
+    )
+)
 
 
 def find_account(login: str) -> User | None:
@@ -53,6 +67,27 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
 
     def populate_username(self, request: HttpRequest, user: Any) -> None:
         """Do nothing: users have no user name."""
+
+    # --- emails ----------------------------------------------------------------------------------------
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send an account email whose links have the host of PUBLIC_URL; none beyond the limit of the day."""
+        if not can_send_email(self.get_email_kind(template_prefix, email), email):
+            return
+        links = {name: build_public_url(url) for name, url in context.items() if name.endswith("_url")}
+        site = SimpleNamespace(name="Dramatis", domain=urlsplit(settings.PUBLIC_URL).netloc)
+        public = {"current_site": site, "public_url": settings.PUBLIC_URL}
+        super().send_mail(template_prefix, email, context | links | public)
+
+    def get_email_kind(self, template_prefix: str, email: str) -> EmailKind:
+        """Return who causes an email. What others cause never uses up what the user of the account needs."""
+        request = context.request
+        if template_prefix not in VISITOR_TEMPLATES:
+            return EmailKind.ACCOUNT
+        if request.user.is_authenticated:
+            is_own = request.user.email.lower() == email.lower()
+            return EmailKind.ACCOUNT if is_own or request.user.is_staff else EmailKind.VISITOR
+        return EmailKind.ACCOUNT if find_device_id(request, find_account(email)) else EmailKind.VISITOR
 
     # --- limits of failed sign-ins ---------------------------------------------------------------------
 

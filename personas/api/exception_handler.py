@@ -33,6 +33,8 @@ DOMAIN_ERROR_STATUSES = {
     "unknown_label": 404,
     "invalid_bundle": 422,
     "call_quota_exceeded": 429,
+    "daily_limit_reached": 429,
+    "workspace_limit_reached": 429,
     "email_not_sent": 503,
     "unavailable": 503,
 }

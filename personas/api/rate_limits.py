@@ -1,4 +1,4 @@
-"""Rate limits per API key and per workspace: token buckets in the memory of each process."""
+"""Rate limits per API key, workspace and person: token buckets in the memory of each process."""
 
 import math
 import time
@@ -10,11 +10,22 @@ from typing import NamedTuple
 from django.conf import settings
 
 from personas.api.problems import Problem, ProblemError
+from personas.limits.persons import find_person_id, get_person_share
 
 WINDOW_SECONDS = 60
 BUDGETS = ("fetch", "read", "write", "render")
 # If there are more buckets, the least recently used one is dropped. This limits the memory per process.
 MAX_BUCKETS = 50_000
+
+
+RATE_LIMIT_OWNERS = {
+    "key": "Rate limit of this key exceeded.",
+    "workspace": "Rate limit of this workspace exceeded.",
+    "person": (
+        "Rate limit exceeded by the workspaces of the person that this workspace counts for. The operator "
+        "sets it with DRAMATIS_PERSON_SHARE."
+    ),
+}
 
 
 class RateLimitStatus(NamedTuple):
@@ -27,6 +38,8 @@ class RateLimitStatus(NamedTuple):
     retry_after: float
     # Seconds until the bucket has another token.
     next_token: float
+    # Whose bucket it is: that of a key, a workspace or a person.
+    owner: str = "key"
 
     def headers(self) -> dict[str, str]:
         """Return the headers of the response. `t` is when more requests are possible, as Retry-After is.
@@ -42,7 +55,7 @@ class RateLimitStatus(NamedTuple):
 
 
 class RateLimiter:
-    """Token buckets, one per owner (a key or a workspace) and budget.
+    """Token buckets, one per owner (a key, a workspace or a person) and budget.
 
     A bucket starts full and refills at a constant rate of `quota` tokens per minute.
     """
@@ -64,7 +77,8 @@ class RateLimiter:
             if len(self._levels) > MAX_BUCKETS:
                 self._levels.popitem(last=False)
         next_token = (int(level) + 1 - level) / rate
-        return RateLimitStatus(budget, quota, int(level), 0 if is_allowed else next_token, next_token)
+        wait = 0 if is_allowed else next_token
+        return RateLimitStatus(budget, quota, int(level), wait, next_token, owner)
 
     def clear(self) -> None:
         with self._lock:
@@ -77,35 +91,41 @@ PROCESS_LIMITER = RateLimiter()
 def charge_rate_limit(
     key_id: int, workspace_id: int, budget: str, *, limiter: RateLimiter = PROCESS_LIMITER
 ) -> Mapping[str, str]:
-    """Take one token from the key's bucket and one from the workspace's. Raise 429 if either is empty.
+    """Take one token from the buckets of the key, its workspace and the person that the workspace counts for.
 
-    Return the rate limit headers of the response. They describe the bucket that has fewer tokens left.
+    Raise 429 if one of them is empty. Return the rate limit headers of the response. They describe the bucket
+    that has the fewest tokens left.
     """
-    key_quota, workspace_quota = get_quotas(budget)
+    key_quota, workspace_quota, person_quota = get_quotas(budget)
     status = limiter.take("key", key_id, budget, key_quota)
     if not status.retry_after:
-        workspace_status = limiter.take("workspace", workspace_id, budget, workspace_quota)
-        status = (
-            workspace_status
-            if workspace_status.retry_after or workspace_status.remaining < status.remaining
-            else status
-        )
+        status = min_status(status, limiter.take("workspace", workspace_id, budget, workspace_quota))
+    if not status.retry_after and (person_id := find_person_id(workspace_id)) is not None:
+        status = min_status(status, limiter.take("person", person_id, budget, person_quota))
     if status.retry_after:
         raise ProblemError(rate_limit_problem(status))
     return status.headers()
 
 
-def get_quotas(budget: str) -> tuple[int, int]:
-    """Return how many requests per minute this process allows per key and per workspace.
+def min_status(first: RateLimitStatus, second: RateLimitStatus) -> RateLimitStatus:
+    """Return the bucket that has fewer tokens left."""
+    return second if second.retry_after or second.remaining < first.remaining else first
+
+
+def get_quotas(budget: str) -> tuple[int, int, int]:
+    """Return how many requests per minute this process allows per key, per workspace and per person.
 
     The configured limits apply to the whole server, so they are divided by the number of web processes.
     """
     key_quota, workspace_quota = settings.DRAMATIS_RATE_LIMITS[budget]
     processes = max(1, settings.DRAMATIS_WEB_PROCESSES)
-    return max(1, key_quota // processes), max(1, workspace_quota // processes)
+    quotas = (key_quota, workspace_quota, workspace_quota * get_person_share())
+    key, workspace, person = (max(1, quota // processes) for quota in quotas)
+    return key, workspace, person
 
 
 def rate_limit_problem(status: RateLimitStatus) -> Problem:
     wait = max(1, math.ceil(status.retry_after))
     headers = status.headers() | {"Retry-After": str(wait)}
-    return Problem(429, "rate_limited", f"Rate limit exceeded. Try again in {wait} s.", headers=headers)
+    detail = f"{RATE_LIMIT_OWNERS[status.owner]} Try again in {wait} s."
+    return Problem(429, "rate_limited", detail, headers=headers)

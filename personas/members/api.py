@@ -104,7 +104,7 @@ MANAGE_OPTIONS: dict[str, Any] = {
     "permission": Permission.MANAGE_MEMBERS,
     "note": OWNER_NOTE,
 }
-EMAIL_REFUSALS = {503: "email_not_sent"}
+EMAIL_REFUSALS = {429: "daily_limit_reached", 503: "email_not_sent"}
 
 
 # --- members --------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def find_row(rows: QuerySet[M], key: int) -> M:
 def check_role_grantable(call: ApiRequest, role: str) -> None:
     """Raise 403 for the role owner: a stolen key must not create an owner, who could remove the others."""
     if role == Role.OWNER:
-        page = f"{settings.PUBLIC_URL.rstrip('/')}/w/{call.workspace.slug}/members/"
+        page = f"{settings.PUBLIC_URL}/w/{call.workspace.slug}/members/"
         detail = f"Keys cannot grant the role owner. Use the browser: {page}"
         raise ProblemError(Problem(403, "not_allowed", detail, [FieldError(detail, "/role")]))
 
@@ -213,7 +213,7 @@ def api_withdraw_invitation(call: ApiRequest, key: int) -> ApiResponse:
 
 def new_invitation_response(invitation: Invitation) -> ApiResponse:
     """Return a new invitation, and send its email after the commit: a sent link must lead somewhere."""
-    transaction.on_commit(partial(send_invitation_email, invitation, settings.PUBLIC_URL))
+    transaction.on_commit(partial(send_invitation_email, invitation))
     url = f"/api/v1/invitations/{invitation.pk}"
     return json_response(invitation_json(invitation), 201, Location=url)
 

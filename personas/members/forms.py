@@ -79,3 +79,8 @@ class AccountForm(forms.Form):
     timezone = forms.ChoiceField(
         label=_("Time zone"), choices=lambda: [(name, name) for name in list_timezone_names()]
     )
+
+    def clean_name(self) -> str:
+        """Check the value as the model does: a name is one line, because emails contain it."""
+        name: str = User._meta.get_field("name").clean(self.cleaned_data["name"], None)
+        return name

@@ -15,6 +15,8 @@ from personas.api_keys.services import revoke_member_keys
 from personas.audit.services import write_audit_event
 from personas.drafts.services import discard_user_drafts
 from personas.errors import DomainError, InvalidInput
+from personas.limits.emails import count_invitation
+from personas.limits.persons import count_workspace_for
 from personas.models import Invitation, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.roles import Role
@@ -48,7 +50,10 @@ def check_owner_change(workspace: Workspace, role: str, *, by: Actor) -> None:
 
 @transaction.atomic
 def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> Invitation:
-    """Create an invitation for an email address. Raise InvalidInput if it already belongs to a member."""
+    """Create an invitation for an email address. Raise InvalidInput if it already belongs to a member.
+
+    Raise DailyLimitReached if there were too many invitations today.
+    """
     email = email.strip().lower()
     if by.user is None:
         raise DomainError(_("Only a member can send invitations."))
@@ -65,6 +70,7 @@ def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> 
         expires_at=timezone.now() + timedelta(days=INVITATION_DAYS),
     )
     _check_no_open_invitation(workspace, email)
+    count_invitation(workspace, email, by.user)
     with convert_save_errors():
         invitation.full_clean()
         invitation.save()
@@ -164,6 +170,7 @@ def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
         check_owner_change(membership.workspace, one, by=by)
     if membership.role == Role.OWNER:
         _check_last_owner(membership)
+        _relieve_person(membership, by)
     before, membership.role = membership.role, role
     membership.save(update_fields=["role"])
     _audit_member(membership, "role changed", by=by, before={"role": before}, after={"role": role})
@@ -179,6 +186,7 @@ def remove_member(membership: Membership, *, by: Actor) -> None:
     membership = _lock_membership(membership)
     check_owner_change(membership.workspace, membership.role, by=by)
     _check_last_owner(membership)
+    _relieve_person(membership, by)
     revoke_member_keys(membership.workspace_id, membership.user, by=by)
     discard_user_drafts(membership.workspace_id, membership.user)
     verb = "left" if by.user and by.user.pk == membership.user_id else "removed"
@@ -206,6 +214,20 @@ def _lock_membership(membership: Membership) -> Membership:
         .select_related("user", "workspace")
         .get(pk=membership.pk)
     )
+
+
+def _relieve_person(membership: Membership, by: Actor) -> None:
+    """Let the workspace count for the owner who removes or demotes the user that it counts for.
+
+    The user could no longer decide what it uses. Users who leave or give up the role themselves stay that
+    user until another owner takes over: otherwise they could leave it to a user who did not agree.
+    """
+    workspace = Workspace.objects.get(pk=membership.workspace_id)
+    if workspace.counted_for_id != membership.user_id or by.user is None or by.user.pk == membership.user_id:
+        return
+    owners = Membership.objects.in_workspace(workspace).filter(role=Role.OWNER)
+    if owners.filter(user=by.user).exists():
+        count_workspace_for(workspace, by.user)
 
 
 def _check_last_owner(membership: Membership) -> None:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 from personas.audit.audited_export import audited_file_response
 from personas.errors import DomainError, InvalidInput
+from personas.limits.daily_usage import DailyLimitReached
 from personas.members.forms import InviteForm, RoleForm
 from personas.members.invitation_email import EmailNotSent, send_invitation_email
 from personas.members.services import (
@@ -55,6 +56,8 @@ def invite_member_view(request: WorkspaceRequest) -> HttpResponse:
         except InvalidInput as error:
             for name, texts in error.errors.items():
                 form.add_error(name if name in form.fields else None, texts)
+        except DailyLimitReached as error:
+            return render_limit(request, form, error)
         else:
             send_email(request, invitation)
             return redirect("members:list", request.workspace.slug)
@@ -68,15 +71,25 @@ def resend_invitation_view(request: WorkspaceRequest, invitation_id: int) -> Htt
     invitation = get_object_or_404(list_open_invitations(request.workspace), pk=invitation_id)
     try:
         send_email(request, resend_invitation(invitation, by=request.actor))
+    except DailyLimitReached as error:
+        return render_limit(request, InviteForm(), error)
     except DomainError as error:
         messages.error(request, error.message)
     return redirect("members:list", request.workspace.slug)
 
 
+def render_limit(request: WorkspaceRequest, form: InviteForm, error: DailyLimitReached) -> HttpResponse:
+    """Show the list with the reason why no invitation was sent."""
+    messages.error(request, error.message)
+    response = render_member_list(request, form, status=429)
+    response["Retry-After"] = str(error.retry_after)
+    return response
+
+
 def send_email(request: WorkspaceRequest, invitation: Invitation) -> None:
     """Send the email of an invitation, and tell the user whether it was sent."""
     try:
-        send_invitation_email(invitation, request.build_absolute_uri("/"))
+        send_invitation_email(invitation)
     except EmailNotSent as error:
         messages.error(request, error.message)
         return

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from urllib.parse import urljoin
 
 import structlog
-from django.conf import settings
-from django.core.mail import send_mail
 from django.db import DatabaseError, transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -16,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from core.db.workspace_scope import workspace_scope
+from personas.limits.emails import build_public_url, can_send_digest, send_text_email
 from personas.models import Membership, Notification
 from personas.notifications.descriptions import NotificationText, describe_notifications
 from personas.notifications.selectors import find_members_to_email, select_to_email
@@ -56,7 +54,7 @@ def send_digest(workspace_id: int, member_id: int) -> bool:
         return False
     texts = describe_notifications(member.workspace, notifications)
     try:
-        send_mail(build_subject(member, texts), build_digest(member, texts), None, [member.user.email])
+        send_text_email(build_subject(member, texts), build_digest(member, texts), member.user.email)
     except OSError:
         rows = Notification.objects.in_workspace(workspace_id)
         rows.filter(pk__in=[row.pk for row in notifications]).update(emailed_at=None)
@@ -77,6 +75,9 @@ def claim_notifications(workspace_id: int, member_id: int) -> tuple[Membership |
     if member is None:
         return None, []
     notifications = list(rows.select_related("event__actor").order_by("-at", "-pk"))
+    if not notifications or not can_send_digest(workspace_id, member.user.email):
+        # Beyond the limit of the day they stay, and are part of the first email of the next day.
+        return None, []
     rows.filter(pk__in=[row.pk for row in notifications]).update(emailed_at=now)
     return member, notifications
 
@@ -84,25 +85,22 @@ def claim_notifications(workspace_id: int, member_id: int) -> tuple[Membership |
 def build_subject(member: Membership, texts: Sequence[NotificationText]) -> str:
     name = member.workspace.name
     if len(texts) == 1:
-        subject = _("%(title)s (%(workspace)s)") % {"title": texts[0].title, "workspace": name}
-    else:
-        text = ngettext(
-            "%(count)s notification from %(workspace)s",
-            "%(count)s notifications from %(workspace)s",
-            len(texts),
-        )
-        subject = text % {"count": len(texts), "workspace": name}
-    # Collapse whitespace: a line break in a name could inject an email header.
-    return " ".join(subject.split())
+        return _("%(title)s (%(workspace)s)") % {"title": texts[0].title, "workspace": name}
+    text = ngettext(
+        "%(count)s notification from %(workspace)s",
+        "%(count)s notifications from %(workspace)s",
+        len(texts),
+    )
+    return text % {"count": len(texts), "workspace": name}
 
 
 def build_digest(member: Membership, texts: Sequence[NotificationText]) -> str:
     slug = member.workspace.slug
     context = {
         "workspace": member.workspace,
-        "lines": [(text, urljoin(settings.PUBLIC_URL, text.url)) for text in texts[:MAX_LINES]],
+        "lines": [(text, build_public_url(text.url)) for text in texts[:MAX_LINES]],
         "more": max(0, len(texts) - MAX_LINES),
-        "list_url": urljoin(settings.PUBLIC_URL, reverse("notifications:list", args=[slug])),
-        "preferences_url": urljoin(settings.PUBLIC_URL, reverse("notifications:preferences", args=[slug])),
+        "list_url": build_public_url(reverse("notifications:list", args=[slug])),
+        "preferences_url": build_public_url(reverse("notifications:preferences", args=[slug])),
     }
     return render_to_string("personas/notifications/digest.txt", context)

@@ -239,6 +239,7 @@ VERB_LABELS = {
     "role changed": _("changed role"),
     "removed": _("removed"),
     "left": _("left"),
+    "took over": _("took over"),
     "renamed": _("renamed"),
     "changed retention": _("changed retention"),
     "changed settings": _("changed settings"),

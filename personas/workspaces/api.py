@@ -146,9 +146,10 @@ urlpatterns: list[URLPattern] = [
             example=WORKSPACE_EXAMPLE | {"id": 2, "slug": "quay", "name": "Quay"},
             status=201,
             is_retryable=True,
-            note="The user of the key becomes its owner. If the slug is taken, a few letters are "
-            "appended. The key has no access to the new workspace: create a key there in the "
-            "browser. Requires an admin key of an owner with the verb `manage`.",
+            refusals={429: "workspace_limit_reached"},
+            note="The user of the key becomes its owner; it counts towards the limits of that user. If the "
+            "slug is taken, a few letters are appended. The key has no access to the new workspace: create a "
+            "key there in the browser. Requires an admin key of an owner with the verb `manage`.",
             **MANAGE_OPTIONS,
         ),
     ),

@@ -55,6 +55,8 @@ class User(AbstractUser):
     email = models.EmailField(_("email address"), unique=True)
     name = LineField(max_length=80, blank=True)
     timezone = LineField(max_length=64, default="UTC", validators=[validate_timezone])
+    # How many workspaces may count for this user, set by operators; null: DRAMATIS_WORKSPACES_PER_PERSON.
+    workspace_limit = models.PositiveIntegerField(null=True, blank=True)
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -104,6 +106,10 @@ class Workspace(models.Model):
     # If True, members without a second factor are redirected to the page that sets one up.
     requires_second_factor = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    # The user whose limits the workspace counts towards, together with the user's other workspaces.
+    counted_for = models.ForeignKey(
+        User, null=True, on_delete=models.SET_NULL, related_name="counted_workspaces", editable=False
+    )
     # Set by delete_workspace. Its pages return 404, and its owners can restore it for some days.
     deleted_at = models.DateTimeField(null=True, editable=False)
     # Set when all rows of a deleted workspace were removed. Only this row is left.

@@ -13,7 +13,8 @@ from core.db.workspace_scope import all_workspaces
 from personas.actors import Actor
 from personas.audit.services import build_audit_event, write_audit_event
 from personas.channels.models import BUILT_IN_FORMATTING
-from personas.errors import InvalidInput
+from personas.errors import DomainError, InvalidInput
+from personas.limits.persons import check_workspace_limit, count_workspace_for
 from personas.models import BUILT_IN_CHANNELS, AuditEvent, Channel, Membership, Revision, User, Workspace
 from personas.records.revisions import build_revision
 from personas.records.services import convert_save_errors
@@ -32,13 +33,15 @@ FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 @all_workspaces()
 @transaction.atomic
 def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
-    """Create a workspace with its first owner and the built-in channels.
+    """Create a workspace with its first owner and the built-in channels. It counts for the owner.
 
-    If the slug is in use, the workspace gets another one that starts with it.
+    If the slug is in use, the workspace gets another one that starts with it. Raise WorkspaceLimitReached if
+    too many workspaces count for the owner.
     """
     check_workspace_slug(slug, owner)
+    check_workspace_limit(owner)
     slug = find_free_workspace_slug(slug)
-    workspace, by = Workspace(name=name, slug=slug), Actor.person(owner)
+    workspace, by = Workspace(name=name, slug=slug, counted_for=owner), Actor.person(owner)
     with convert_save_errors():
         workspace.full_clean()
         workspace.save()
@@ -53,6 +56,33 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
         after={"name": name, "slug": slug},
     )
     create_built_in_channels(workspace, by=by)
+    return workspace
+
+
+@transaction.atomic
+def take_over_workspace(workspace: Workspace, *, by: Actor) -> Workspace:
+    """Let the workspace count for the owner who does this, from now on.
+
+    Nobody else can decide it: the user's other workspaces have less then. Raise WorkspaceLimitReached if too
+    many workspaces count for the user.
+    """
+    workspace = lock_workspace(workspace.pk)
+    owners = Membership.objects.in_workspace(workspace).filter(role=Role.OWNER)
+    if by.user is None or not owners.filter(user=by.user).exists():
+        raise DomainError(_("Only an owner can take over the workspace."))
+    if workspace.counted_for_id == by.user.pk:
+        return workspace
+    before = count_workspace_for(workspace, by.user)
+    write_audit_event(
+        workspace,
+        "took over",
+        "workspace",
+        workspace.pk,
+        workspace.name,
+        by=by,
+        before={"counted_for": before.email if before else ""},
+        after={"counted_for": by.user.email},
+    )
     return workspace
 
 

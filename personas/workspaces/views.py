@@ -11,7 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from personas.accounts.account_adapter import INVITATION_SESSION_KEY
 from personas.api_keys.selectors import filter_active_keys, list_keys
-from personas.errors import InvalidInput
+from personas.errors import DomainError, InvalidInput
+from personas.limits.persons import WorkspaceLimitReached
 from personas.members.forms import (
     AccountForm,
     DeleteWorkspaceForm,
@@ -39,6 +40,7 @@ from personas.workspaces.services import (
     count_second_factors,
     create_workspace,
     edit_workspace,
+    take_over_workspace,
 )
 
 ALLOWED_METHODS = ["GET", "HEAD", "POST"]
@@ -85,6 +87,9 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
         except InvalidInput as error:
             for name, texts in error.errors.items():
                 form.add_error(name if name in form.fields else None, texts)
+        except WorkspaceLimitReached as error:
+            form.add_error(None, error.message)
+            return render(request, "personas/workspaces/new.html", {"form": form}, status=429)
         else:
             messages.success(
                 request,
@@ -127,6 +132,20 @@ def change_slug(request: WorkspaceRequest) -> HttpResponse:
             messages.success(request, _("Slug changed to “%(slug)s”.") % {"slug": changed.slug})
             return redirect("workspace-settings", changed.slug)
     return render_settings(request, WorkspaceSettingsForm(initial=get_current_settings(workspace)), form)
+
+
+@require_permission(Permission.MANAGE_MEMBERS)
+@require_reauthentication
+@require_POST
+def take_over(request: WorkspaceRequest) -> HttpResponse:
+    """Let the workspace count towards the limits of the signed-in owner."""
+    try:
+        take_over_workspace(request.workspace, by=request.actor)
+    except DomainError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, _("This workspace now counts towards your limits."))
+    return redirect("workspace-settings", request.workspace.slug)
 
 
 def get_current_settings(workspace: Workspace) -> dict[str, Any]:

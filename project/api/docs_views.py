@@ -91,9 +91,16 @@ PROBLEM_ADVICE = {
     "unknown_ledger_entry": _("The ledger row does not exist."),
     "unknown_label": _("The prompt does not have this label."),
     "call_quota_exceeded": _(
-        "The workspace has used up its call quota. Wait for the time given in the "
-        "Retry-After header, or send less data with calls. Fetches without call "
-        "data are still served."
+        "The workspace, or the person that it counts for, has used up the daily quota of call data and "
+        "pushed files. Wait for the time given in the Retry-After header, or send less data. Fetches without "
+        "call data are still served."
+    ),
+    "daily_limit_reached": _(
+        "The limit of the day is used up; the detail field names it and the operator's setting. Wait for the "
+        "time given in the Retry-After header."
+    ),
+    "workspace_limit_reached": _(
+        "As many workspaces count for the user of the key as the operator allows. Contact your operator."
     ),
     "rate_limited": _(
         "Wait for the time given in the Retry-After header, then retry. The "

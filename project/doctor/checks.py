@@ -21,6 +21,8 @@ from core.db.replica import (
     get_replica_status,
 )
 from personas.accounts.second_factors import SecretCounts, count_factor_secrets
+from personas.limits.daily_usage import get_utc_day
+from personas.models import DailyStorage
 from personas.webhooks.stored_secrets import count_endpoint_secrets
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
@@ -33,10 +35,8 @@ from project.metrics.gauges import (
 )
 from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from prompts.call_contents.quota import get_utc_day
 from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
-from prompts.models import DailyCallStorage
 from prompts.proof.signing_keys import get_key_id
 
 # A heartbeat older than three intervals is a warning. After ten intervals its cache entry expires, and a
@@ -149,9 +149,7 @@ def check_call_quota() -> Iterator[Finding]:
             QUOTA_CHECK, "Calls can store an unlimited amount of data.", "Set DRAMATIS_CALL_BYTES_PER_DAY."
         )
         return
-    rows = DailyCallStorage.unscoped.filter(
-        day=get_utc_day(timezone.now()), size__gte=quota * HIGH_QUOTA_SHARE
-    )
+    rows = DailyStorage.unscoped.filter(day=get_utc_day(timezone.now()), size__gte=quota * HIGH_QUOTA_SHARE)
     names = sorted(rows.values_list("workspace__slug", flat=True))
     if names:
         yield report_warning(

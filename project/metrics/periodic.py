@@ -16,12 +16,12 @@ from django.utils import timezone
 from prometheus_client.core import Metric
 
 from core.db.replica import read_from_replica
-from personas.models import Agent, Workspace
+from personas.limits.daily_usage import get_utc_day
+from personas.models import Agent, DailyStorage, Workspace
 from personas.tenancy.lost_nodes import list_from_workspaces, query_workspaces
 from project.metrics.exposition import build_counter, build_gauge
-from prompts.call_contents.quota import get_utc_day
 from prompts.fleet.bot_activity import OUTDATED_WINDOW, get_bot_activity
-from prompts.models import AgentPrompt, DailyCallStorage
+from prompts.models import AgentPrompt
 
 CACHE_KEY = "measured-figures"
 CACHE_SECONDS = 3_600
@@ -80,7 +80,7 @@ def find_existing_folder(path: Path) -> Path:
 def measure_call_storage() -> dict[str, float]:
     today = get_utc_day(timezone.now())
     sizes = query_workspaces(
-        lambda: DailyCallStorage.unscoped.filter(day=today).aggregate(all=Sum("size"), most=Max("size"))
+        lambda: DailyStorage.unscoped.filter(day=today).aggregate(all=Sum("size"), most=Max("size"))
     )
     quota: int = settings.DRAMATIS_CALL_BYTES_PER_DAY
     most = max((size["most"] or 0 for size in sizes), default=0)

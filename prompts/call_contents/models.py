@@ -1,4 +1,4 @@
-"""Models of the data that calls send: values by digest, and the bytes stored per day."""
+"""Model of the data that calls send: values by digest."""
 
 from django.db import models
 
@@ -25,18 +25,3 @@ class CallContent(ErasableContent):
             ),
         ]
         indexes = [models.Index(fields=["workspace", "last_used_on"], name="call_contents_by_use")]
-
-
-class DailyCallStorage(WorkspaceOwned):
-    """Bytes of the daily quota that processes have reserved for call data, per workspace and day."""
-
-    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
-    # In UTC.
-    day = models.DateField()
-    size = models.PositiveBigIntegerField()
-
-    class Meta(WorkspaceOwned.Meta):
-        constraints = [models.UniqueConstraint(fields=["workspace", "day"], name="call_storage_once_a_day")]
-
-    def __str__(self) -> str:
-        return f"{self.day}: {self.size}"

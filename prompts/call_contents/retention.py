@@ -1,4 +1,4 @@
-"""Delete the data of calls that no ledger row refers to any more, and old counters of the daily quota."""
+"""Delete the data of calls that no ledger row refers to any more."""
 
 from datetime import timedelta
 
@@ -6,12 +6,11 @@ from django.db.models import Min
 from django.utils import timezone
 
 from core.db.batch_delete import delete_in_batches
-from prompts.call_contents.quota import get_utc_day
-from prompts.models import CallContent, DailyCallStorage, LedgerEntry
+from personas.limits.daily_usage import get_utc_day
+from prompts.models import CallContent, LedgerEntry
 
 # The ledger row is written after its contents: on another day at midnight, or by a clock that is behind.
 MARGIN = timedelta(days=2)
-KEEP_COUNTERS = timedelta(days=90)
 
 
 def delete_unused_call_contents(workspace_id: int) -> int:
@@ -24,8 +23,3 @@ def delete_unused_call_contents(workspace_id: int) -> int:
     oldest = rows.aggregate(at=Min("at"))["at"] or timezone.now()
     contents = CallContent.objects.in_workspace(workspace_id)
     return delete_in_batches(contents.filter(last_used_on__lt=get_utc_day(oldest) - MARGIN))
-
-
-def delete_old_counters() -> int:
-    day = get_utc_day(timezone.now()) - KEEP_COUNTERS
-    return delete_in_batches(DailyCallStorage.unscoped.filter(day__lt=day))

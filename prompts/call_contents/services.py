@@ -8,7 +8,8 @@ from django.utils import timezone
 from core.db.workspace_scope import workspace_scope
 from core.shared_cache import SharedLRUCache
 from personas.contents.services import SaltedDigest
-from prompts.call_contents.quota import PROCESS_RESERVATIONS, get_utc_day
+from personas.limits.daily_usage import get_utc_day
+from personas.limits.storage_quota import take_call_bytes
 from prompts.models import CallContent
 
 # Workspace, plain SHA-256, day and erasure counter. A value that was erased or not used today is not found.
@@ -35,12 +36,12 @@ def store_call_data(
     cached = {plain: CACHED_DIGESTS.find((workspace_id, plain, today, erasures)) for plain in contents}
     known = {plain: digest for plain, digest in cached.items() if digest is not None}
     if len(known) == len(contents):
-        PROCESS_RESERVATIONS.take(workspace_id, row_size)
+        take_call_bytes(workspace_id, row_size)
         return known
     with workspace_scope(workspace_id):
         stored = renew_contents(workspace_id, contents, today)
         new = contents.keys() - stored.keys()
-        PROCESS_RESERVATIONS.take(workspace_id, row_size + sum(len(contents[plain]) for plain in new))
+        take_call_bytes(workspace_id, row_size + sum(len(contents[plain]) for plain in new))
         if new:
             # A concurrent call may store the same value with another salt. Its row is read then.
             CallContent.objects.in_workspace(workspace_id).bulk_create(

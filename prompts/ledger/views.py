@@ -16,11 +16,11 @@ from core.db.keyset_pagination import KeysetPage
 from core.db.replica import has_recent_write, iterate_replica, read_from_replica
 from personas.audit.audited_export import audited_file_response
 from personas.errors import InvalidInput
+from personas.limits.storage_quota import get_stored_today
 from personas.models import ApiKey, Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from personas.ui.export import build_export_columns
-from prompts.call_contents.quota import get_stored_today
 from prompts.ledger.forms import LedgerFilterForm
 from prompts.ledger.outdated_bots import OutdatedBot, find_outdated_fetches, load_outdated_bots
 from prompts.ledger.outdated_history import count_outdated_by_day

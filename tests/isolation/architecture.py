@@ -33,7 +33,7 @@ MAY_QUERY_UNSCOPED = {
     "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",
     "project/metrics/gauges.py": "metrics of the installation, without names",
     "project/doctor/checks.py": "workspaces near their quota of call data, for the operator",
-    "prompts/call_contents/retention.py": "deletes counters of past days",
+    "personas/limits/daily_usage.py": "deletes counters of past days",
     "project/metrics/periodic.py": "metrics of the installation, without names",
     "project/backup/samples.py": "a backup contains all workspaces",
     "project/journal/selectors.py": "the journal contains the endings of all workspaces",

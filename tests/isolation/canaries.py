@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.db import models
 
-from personas.models import SecurityEvent, User, Workspace, WorkspaceOwned
+from personas.models import DailyUsage, SecurityEvent, User, Workspace, WorkspaceOwned
 
 OUR_APPS = ("personas", "skills", "prompts")
 # Letters and digits only: valid in slugs, tool names, email addresses and prose, and unchanged by escaping.
@@ -47,6 +47,8 @@ FIXED_VALUES = {
     "RefreshRun.outcome": "states and numbers",
     "Erasure.versions": "ids",
     "SecurityEvent.kind": "one of a few words of ours",
+    "DailyUsage.kind": "one of a few words of ours",
+    "DailyUsage.subject": "ids, and keyed digests of addresses",
     "WebhookEndpoint.types": "types of events",
     "WebhookEndpoint.agents": "slugs",
     "WebhookEndpoint.channels": "slugs",
@@ -152,4 +154,7 @@ def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.
         return User.objects.filter(memberships__workspace=workspace).order_by("pk")
     if model is SecurityEvent:
         return SecurityEvent.objects.filter(user__memberships__workspace=workspace).order_by("pk")
+    if model is DailyUsage:
+        # Counters of persons and addresses, without text of tenants.
+        return DailyUsage.objects.none()
     raise TypeError(f"Which workspace owns a row of {model.__name__}? Add it in tests/isolation/canaries.py.")

@@ -169,6 +169,8 @@ INSIDE: dict[str, Page] = {
         body=lambda s, h: {"name": "Renamed", "default_release_policy": "reviewed"},
     ),
     "workspace-slug": action(OWNERS, body=lambda s, h: {"slug": "renamed"}),
+    # It counts for the owner of the stage already.
+    "take-over-workspace": action(OWNERS, changes=False),
     # A wrong name: with the right one, the workspace would be gone for the next request.
     "delete-workspace": Page(
         read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Another"}, status=422, changes=False

@@ -7,12 +7,12 @@ from typing import Any
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import DatabaseError, IntegrityError, connection, models
 
-from personas.models import SecurityEvent, UnscopedQuery, User, Workspace, WorkspaceOwned
+from personas.models import DailyUsage, SecurityEvent, UnscopedQuery, User, Workspace, WorkspaceOwned
 from tests.isolation.canaries import our_models, rows_of, tenant_models
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, rolled_back
 
 # The only product tables outside workspaces.
-NOT_TENANT = {User, Workspace, SecurityEvent}
+NOT_TENANT = {User, Workspace, SecurityEvent, DailyUsage}
 # Append-only tables, enforced by database triggers.
 APPEND_ONLY = (
     "personas_revision",

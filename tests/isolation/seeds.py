@@ -14,6 +14,7 @@ from personas.contents.services import store_contents
 from personas.models import (
     ApiKey,
     Content,
+    DailyStorage,
     Erasure,
     Event,
     EventCounter,
@@ -43,7 +44,6 @@ from prompts.models import (
     CallContent,
     Checkpoint,
     Comment,
-    DailyCallStorage,
     DigestReport,
     LabelRule,
     LedgerBlock,
@@ -375,4 +375,4 @@ class Seeder:
         self.keep("erasures", "plain", erasure)
         day = self.now.date()
         self.create(CallContent, size=5, data=b'"tea"', plain_digest="0" * 64, last_used_on=day)
-        self.create(DailyCallStorage, day=self.now.date(), size=5)
+        self.create(DailyStorage, day=self.now.date(), size=5)

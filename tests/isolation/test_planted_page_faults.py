@@ -18,6 +18,7 @@ from django.utils import timezone
 from personas.agents.views import AgentPages
 from personas.models import (
     Agent,
+    DailyUsage,
     Identity,
     Membership,
     ScopedManager,
@@ -315,7 +316,7 @@ def test_a_removed_trigger_is_found(stage):
 
 
 def test_a_table_without_a_workspace_is_found(monkeypatch):
-    monkeypatch.setattr(scoping, "NOT_TENANT", {User, SecurityEvent})
+    monkeypatch.setattr(scoping, "NOT_TENANT", {User, SecurityEvent, DailyUsage})
     assert scoping.find_unowned_models() == ["Workspace belongs to no workspace"]
 
 

@@ -125,12 +125,19 @@ PROMISES = (
     ),
     Promise(
         "R19",
-        "No tenant takes another's share",
-        "one tenant floods requests, builds of 1,000 agents, 200 sources, verification and exports for 45 s: "
-        "another's fetches all served, p99 ≤ 250 ms or ≤ 3 × that at a server of its own beside the flood, "
-        "edits and files live in ≤ 60 s, heartbeat ≤ 60 s; stored call data within the quota, then 429 with "
-        "the reason; a full disk refuses writes with 503 and the reason, loses nothing acknowledged and "
-        "needs no restart",
+        "No tenant or person takes another's share",
+        "one person with 50 workspaces floods requests, builds of 1,000 agents, 200 sources, webhooks, "
+        "pushes, verification and exports for 45 s: another's fetches all served, p99 ≤ 250 ms or ≤ 3 × that "
+        "at a server of its own beside the flood, edits and files live in ≤ 60 s, heartbeat ≤ 60 s; bytes of "
+        "calls and pushes within the quotas of workspace and person, then 429 with the reason; a full disk "
+        "refuses writes with 503 and the reason, loses nothing acknowledged and needs no restart",
+    ),
+    Promise(
+        "R22",
+        "Emails cannot be misused",
+        "every way to cause an email: links with the host of PUBLIC_URL under any Host header, messages per "
+        "address and day bounded for each way and for all together, no header added by a name, the same "
+        "answer for known and unknown addresses",
     ),
     Promise(
         "R20",

@@ -3,10 +3,11 @@
 import pytest
 from django.utils import timezone
 
+from personas.limits.daily_usage import get_utc_day
+from personas.limits.storage_quota import reserve_bytes
 from project.doctor.checks import check_call_quota
 from project.doctor.results import FindingState
 from project.metrics.periodic import measure_call_storage
-from prompts.call_contents.quota import get_utc_day, reserve_bytes
 
 pytestmark = pytest.mark.django_db
 

@@ -12,12 +12,14 @@ from django.test import Client
 from django.utils import timezone
 
 from core.salted_digests import salt_digest
-from prompts.call_contents import quota
-from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
+from personas.limits import storage_quota as quota
+from personas.limits.daily_usage import delete_old_counters
+from personas.models import DailyStorage
+from prompts.call_contents.retention import delete_unused_call_contents
 from prompts.call_contents.selectors import get_call_values
 from prompts.call_contents.services import CACHED_DIGESTS
 from prompts.integrity.verify import verify_workspace
-from prompts.models import CallContent, DailyCallStorage, LedgerEntry
+from prompts.models import CallContent, LedgerEntry
 from prompts.proof.evidence import is_evidence_valid
 from prompts.replay.evidence import build_evidence, run_evidence_checks
 from prompts.replay.services import replay_entry
@@ -330,4 +332,4 @@ def test_counters_of_past_days_are_deleted(stage):
     for age in (0, 89, 91):
         quota.reserve_bytes(stage.workspace.pk, today - timedelta(days=age), 10, 100)
     assert delete_old_counters() == 1
-    assert DailyCallStorage.objects.in_workspace(stage.workspace).count() == 2
+    assert DailyStorage.objects.in_workspace(stage.workspace).count() == 2

@@ -1,0 +1,1 @@
+"""Limits that the operator sets: of workspaces, of persons and of email addresses."""
