@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.windows import PATIENCE_MS
+from tests.clients.test_claude_code import write_connection
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
 HOOK = Path(__file__).parents[2] / "clients" / "claude-code" / "hooks" / "report_loaded.py"
@@ -63,11 +64,12 @@ def test_a_page_that_does_not_notice_new_reports_is_detected(
 def start_session(stage: Stage, url: str, file: Path, content: str) -> None:
     """Write the file and run the hook, as a new session of Claude Code does."""
     file.write_bytes(content.encode())
+    home = file.parent.parent / "home"
+    write_connection(home, url, stage.secret)
     environment = {
         "PATH": os.environ["PATH"],
         "CLAUDE_PROJECT_DIR": str(file.parent),
-        "DRAMATIS_URL": url,
-        "DRAMATIS_KEY": stage.secret,
+        "HOME": str(home),
         "DRAMATIS_AGENT": "pilot",
         "DRAMATIS_CHANNEL": "deck",
     }

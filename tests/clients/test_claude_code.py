@@ -30,15 +30,33 @@ def stage(workspace, server) -> Stage:
     return make_stage(workspace, "Be brave.\nBe kind.")
 
 
+def write_connection(home: Path, url: str, key: str, mode: int = 0o600) -> Path:
+    path = home / ".config/dramatis/claude-code.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"url": url, "key": key}))
+    path.chmod(mode)
+    return path
+
+
 @pytest.fixture
-def run_hook(stage: Stage, server: LiveServer, tmp_path: Path) -> Hook:
+def run_hook(
+    stage: Stage, server: LiveServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Hook:
     """Return a function that runs the hook as Claude Code does, when it has loaded a file of the project."""
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     [matcher] = hooks["InstructionsLoaded"]
     [hook] = matcher["hooks"]
     command = hook["command"].replace("python3", sys.executable, 1)
+    home = tmp_path_factory.mktemp("home")
 
-    def run(name: str = "CLAUDE.md", plugin: Path = PLUGIN, **settings: str) -> Any:
+    def run(
+        name: str = "CLAUDE.md",
+        plugin: Path = PLUGIN,
+        url: str = server.url,
+        key: str = stage.secret,
+        **settings: str,
+    ) -> Any:
+        write_connection(home, url, key)
         event = {
             "session_id": "abc123",
             "cwd": str(tmp_path),
@@ -51,8 +69,7 @@ def run_hook(stage: Stage, server: LiveServer, tmp_path: Path) -> Hook:
             "PATH": os.environ["PATH"],
             "CLAUDE_PLUGIN_ROOT": str(plugin),
             "CLAUDE_PROJECT_DIR": str(tmp_path),
-            "DRAMATIS_URL": server.url,
-            "DRAMATIS_KEY": stage.secret,
+            "HOME": str(home),
             "DRAMATIS_AGENT": "pilot",
             "DRAMATIS_CHANNEL": "deck",
             **settings,
@@ -102,11 +119,83 @@ def test_only_the_file_with_the_prompt_is_reported_and_the_text_only_if_wanted(s
 def test_failures_are_described_and_do_not_disturb_the_session(stage, run_hook, tmp_path):
     assert "cannot be read" in run_hook().stderr
     (tmp_path / "CLAUDE.md").write_text("Something else.")
-    assert "set DRAMATIS_KEY" in run_hook(DRAMATIS_KEY="").stderr
-    assert "returned 401" in run_hook(DRAMATIS_KEY="wrong").stderr
+    assert "set DRAMATIS_CHANNEL" in run_hook(DRAMATIS_CHANNEL="").stderr
+    assert "returned 401" in run_hook(key="wrong").stderr
     assert "prompt not found" in run_hook(DRAMATIS_AGENT="nobody").stderr
-    assert "cannot be reached" in run_hook(DRAMATIS_URL="http://127.0.0.1:1").stderr
+    assert "cannot be reached" in run_hook(url="http://127.0.0.1:1").stderr
     assert not DigestReport.objects.in_workspace(stage.workspace).exists()
+
+
+# --- the address that gets the key ---------------------------------------------------------------------
+
+
+def test_a_project_cannot_change_the_address_that_gets_the_key(stage, run_hook, tmp_path):
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    with redirecting(204) as (url, keys):
+        for settings in ({"DRAMATIS_URL": url}, {"DRAMATIS_URL": url, "DRAMATIS_KEY": "drm_other"}):
+            assert f"DRAMATIS_URL is {url}, but the key in" in run_hook(**settings).stderr
+        # A project that brings its own file, by another home directory.
+        write_connection(tmp_path, url, "drm_other")
+        assert "is in the project" in run_hook(HOME=str(tmp_path)).stderr
+        (tmp_path / "empty").mkdir()
+        assert "is in the project" in run_hook(HOME=str(tmp_path / "empty")).stderr
+        assert keys == []
+    assert not DigestReport.objects.in_workspace(stage.workspace).exists()
+
+
+def test_the_file_with_the_key_is_required_and_readable_only_for_the_user(
+    run_hook, tmp_path, tmp_path_factory
+):
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    home = tmp_path_factory.mktemp("other-home")
+    variables = {"HOME": str(home), "DRAMATIS_URL": "http://127.0.0.1:1", "DRAMATIS_KEY": "drm_x"}
+    assert "not read from environment variables" in run_hook(**variables).stderr
+    path = write_connection(home, "http://127.0.0.1:1", "drm_x", mode=0o644)
+    assert "chmod 600" in run_hook(**variables).stderr
+    for text in ("[]", "{}", "no JSON", '{"url": "https://x"}'):
+        path.write_text(text)
+        assert "needs the values url and key" in run_hook(**variables).stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["http://dramatis.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1", "ftp://x", "x"]
+)
+def test_an_address_without_encryption_is_refused(run_hook, tmp_path, url):
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    assert "must begin with https://" in run_hook(url=url).stderr
+
+
+def test_files_outside_of_the_project_are_never_reported(stage, run_hook, tmp_path):
+    outside = tmp_path.parent / "private.md"
+    outside.write_text("Private.")
+    for name in (str(outside), "../private.md"):
+        assert "must be a file of the project" in run_hook(name, DRAMATIS_FILE=name).stderr
+    assert not DigestReport.objects.in_workspace(stage.workspace).exists()
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("check", "fault"),
+    [
+        (
+            'if other not in ("", connection.url):',
+            "connection = Connection(other or connection.url, connection.key)\n    if False:",
+        ),
+        ("    check_url(connection.url)\n", ""),
+    ],
+)
+def test_a_hook_that_trusts_the_address_of_a_project_is_detected(run_hook, tmp_path, check, fault):
+    (tmp_path / "CLAUDE.md").write_text("Something else.")
+    plugin = tmp_path / "plugin"
+    shutil.copytree(PLUGIN, plugin)
+    script = plugin / "hooks" / "report_loaded.py"
+    assert check in script.read_text()
+    script.write_text(script.read_text().replace(check, fault))
+    with redirecting(302) as (url, _keys):
+        if fault:
+            assert "returned 302" in run_hook(plugin=plugin, DRAMATIS_URL=url).stderr
+        else:
+            assert "cannot be reached" in run_hook(plugin=plugin, url="http://127.0.0.1.invalid").stderr
 
 
 # --- redirects -----------------------------------------------------------------------------------------
@@ -150,7 +239,7 @@ def redirecting(status: int) -> Iterator[tuple[str, list[str]]]:
 def test_the_key_is_not_sent_to_the_address_of_a_redirect(run_hook, tmp_path, status):
     (tmp_path / "CLAUDE.md").write_text("Something else.")
     with redirecting(status) as (url, keys):
-        assert f"returned {status}" in run_hook(DRAMATIS_URL=url).stderr
+        assert f"returned {status}" in run_hook(url=url).stderr
         assert keys == []
 
 
@@ -162,5 +251,5 @@ def test_a_hook_that_follows_redirects_is_detected(run_hook, tmp_path):
     script = plugin / "hooks" / "report_loaded.py"
     script.write_text(script.read_text().replace("build_opener(NoRedirects)", "build_opener()"))
     with redirecting(302) as (url, keys):
-        run_hook(plugin=plugin, DRAMATIS_URL=url)
+        run_hook(plugin=plugin, url=url)
         assert [key.startswith("Bearer drm_") for key in keys] == [True]
