@@ -20,6 +20,7 @@ from prompts.inputs.convert import (
     build_skill_input,
     build_text_input,
     build_tool_input,
+    describe_context_settings,
     describe_dropped_skills,
     describe_withheld_files,
     is_memory_valid,
@@ -269,7 +270,11 @@ class InputCollector:
             settings.levels | persona.levels,
             token_budget,
             self.get_next_change(agent),
-            (*describe_withheld_files(context), *describe_dropped_skills(context)),
+            (
+                *describe_withheld_files(context),
+                *describe_context_settings(context),
+                *describe_dropped_skills(context),
+            ),
         )
 
     def get_agent_inputs(self, agent: Agent, context: EffectiveContext) -> dict[str, Any]:

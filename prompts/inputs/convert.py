@@ -79,6 +79,12 @@ def describe_withheld_files(context: EffectiveContext) -> list[str]:
     return [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
 
 
+def describe_context_settings(context: EffectiveContext) -> list[str]:
+    """Return a message for settings of the agent that have no effect."""
+    problem = context.reader.skill_folders_problem if context.reader else ""
+    return [problem] if problem else []
+
+
 def describe_dropped_skills(context: EffectiveContext) -> list[str]:
     """Return a message for each skill that is not valid by the rules of the agent's harness."""
     return [

@@ -115,6 +115,8 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
         "has_skills": boolean_schema(),
         "file_names": array_schema(TEXT_SCHEMA, most=MAX_NAMES),
         "extra_skill_folders": array_schema(TEXT_SCHEMA, most=MAX_NAMES),
+        "extra_skill_folders_problem": TEXT_SCHEMA
+        | {"description": "Which of these folders are in none of its sources. Empty if all are."},
         "pulled_skills_folder": TEXT_SCHEMA,
         "bot_directory": TEXT_SCHEMA
         | {"description": "The working directory on the bot's machine. Empty if unknown."},
@@ -322,6 +324,7 @@ def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
         "bot_directory": effective.bot_directory,
         "working_directory": choice.directory,
         "working_directory_problem": effective.reader.directory_problem if effective.reader else "",
+        "extra_skill_folders_problem": effective.reader.skill_folders_problem if effective.reader else "",
         "chosen_by": chooser.slug if chooser else None,
         "is_inherited": chooser is not None and chooser.pk != agent.pk,
         "empty_reason": "" if effective.reader else choice.no_files_reason,

@@ -1,5 +1,6 @@
 """Context page of an agent: choose its sources and settings, see effective, withheld and pending files."""
 
+from collections import Counter
 from typing import Any
 
 from django.contrib import messages
@@ -26,7 +27,7 @@ from skills.agent_context.page import (
 )
 from skills.agent_context.services import SETTING_NAMES, choose_context, inherit_context
 from skills.agent_context.withheld import UNUSABLE_STATES
-from skills.models import AgentContext
+from skills.models import AgentContext, Source
 
 DETAIL_TEMPLATE = "skills/contexts/detail.html"
 
@@ -143,13 +144,21 @@ def build_context_page(
 
 
 def get_initial_values(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
-    row = choice.row or AgentContext()
+    row = choice.row or AgentContext(harness=get_common_harness(agent.workspace_id))
     values = {name: getattr(row, name) for name in SETTING_NAMES}
     return values | {
         "harness": row.harness,
         "working_directory": agent.working_directory,
         "revision": agent.revision,
     }
+
+
+def get_common_harness(workspace_id: int) -> str:
+    """Return the rules for an agent that reads no source yet: rules that as many sources as possible have."""
+    sources = Source.objects.in_workspace(workspace_id).filter(archived_at=None)
+    counts = Counter([name for names in sources.values_list("harnesses", flat=True) for name in names])
+    default = AgentContext().harness
+    return max(counts, key=lambda name: (counts[name], name == default), default=default)
 
 
 def build_context_section(loader: AgentContextLoader, choice: ContextChoice) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from skills.archives.bundle import check_file_size, format_refusal_path
 from skills.archives.paths import PATH_RULE_NAMES, check_path
 from skills.archives.rule_match import FolderRefused, PathMatcher
 from skills.discovery import NO_KNOWN_STAMPS, DiscoveredFile, DiscoveryResult, Refusal
+from skills.discovery.file_limits import FileSelection, select_files
 from skills.discovery.filesystem import FileRefused, FileStamp
 from skills.discovery.harnesses import DiscoveryCaps, FileKind, Harness
 from skills.discovery.lookup import list_folder_chain
@@ -67,6 +68,7 @@ class PushedFileSearch:
         self.refusals: dict[str, Refusal] = {}
         self.seen_count = self.read_count = self.total_bytes = 0
         self.is_empty = False
+        self.selection = FileSelection(set())
 
     def build_result(self, root_error: FileRefused | None, *, is_complete: bool) -> DiscoveryResult:
         files = tuple([file for file in self.files.values() if file.kind != "skill"])
@@ -74,7 +76,14 @@ class PushedFileSearch:
         root_refusals = [Refusal(ROOT_PATH, root_error.rule, root_error.reason)] if root_error else []
         refusals = (*self.refusals.values(), *root_refusals)
         return DiscoveryResult(
-            files, skills, refusals, self.seen_count, self.read_count, is_complete, is_empty=self.is_empty
+            files,
+            skills,
+            refusals,
+            self.seen_count,
+            self.read_count,
+            is_complete,
+            is_empty=self.is_empty,
+            skipped=tuple(self.selection.skipped.values()),
         )
 
     def search_entries(self, entries: Mapping[str, PushedEntry], matcher: PathMatcher) -> FileRefused | None:
@@ -85,6 +94,9 @@ class PushedFileSearch:
         kinds = self.match_kinds(entries, matcher)
         skill_folders = {get_parent_folder(path) for path, kind in kinds.items() if kind == "skill"}
         unmatched_paths: list[str] = []
+        self.selection = select_files(
+            {path: kind for path, kind in kinds.items() if kind}, self.known_stamps, self.caps
+        )
         for path, kind in kinds.items():
             if kind:
                 self.add_path(kind, path, entries[path])
@@ -92,7 +104,14 @@ class PushedFileSearch:
                 unmatched_paths.append(path)
             elif isinstance(refusal := entries[path], Refusal):
                 self.add_refusal(path, FileRefused(refusal.rule, refusal.reason))
+        self.report_skipped_files()
         return build_unmatched_error(unmatched_paths, entries) if unmatched_paths else None
+
+    def report_skipped_files(self) -> None:
+        for folder, folder_error in self.selection.folder_errors.items():
+            self.add_refusal(folder, folder_error)
+        if error := self.selection.total_error:
+            raise SearchStopped(error.rule, error.reason)
 
     def match_kinds(
         self, entries: Mapping[str, PushedEntry], matcher: PathMatcher
@@ -113,10 +132,9 @@ class PushedFileSearch:
         return kinds
 
     def add_path(self, kind: FileKind, path: str, entry: PushedEntry) -> None:
-        if self.seen_count == self.caps.files:
-            message = f"There are more than {self.caps.files:,} files"
-            raise SearchStopped("files", f"{message}. {path} and all later files were skipped.")
         self.seen_count += 1
+        if path in self.selection.skipped:
+            return
         try:
             self.add_file(kind, path, entry)
         except FileRefused as error:

@@ -19,13 +19,14 @@ HOME_PREFIX = "~/"
 class DiscoveryCaps:
     """Limits of one discovery. A workspace can lower them, not raise them.
 
-    `files` limits the files that rules match, `folder_entries` the names in one folder, `entries` all names
-    in the listed folders, and `depth` the number of folders below the root.
+    `files` limits the files that rules match, `folder_files` those in one folder, `folder_entries` the names
+    in one folder, `entries` all names in the listed folders, and `depth` the folders below the root.
     """
 
     file_bytes: int = 256 * 1024
     total_bytes: int = 16 * 1024 * 1024
     files: int = 2_000
+    folder_files: int = 1_000
     folder_entries: int = 10_000
     entries: int = 100_000
     depth: int = 20

@@ -8,6 +8,9 @@ from skills.discovery.filesystem import FileStamp
 from skills.discovery.harnesses import FileKind
 from skills.discovery.lookup import list_folder_chain
 
+# Rule of the refusal of a folder in which rules find more files than are read of one folder.
+FOLDER_FILES_RULE = "folder-files"
+
 
 class DiscoveredFile(NamedTuple):
     """An accepted file. `content` is None if the stamp is unchanged and the file was not read."""
@@ -45,17 +48,22 @@ class DiscoveryResult:
     cut_folders: tuple[str, ...] = ()
     # Whether the root has no names at all, as the mount point of a volume that is not mounted.
     is_empty: bool = False
+    # Files that exist but were not read because of a limit, with the reason.
+    skipped: tuple[Refusal, ...] = ()
 
     def list_missing_paths(self, known_paths: Iterable[str]) -> list[str]:
         """List known paths that no longer exist.
 
-        Paths below a refused or cut folder may still exist and are not listed. After an incomplete search,
-        no path is listed.
+        Paths below a refused or cut folder may still exist and are not listed, nor are skipped files. After
+        an incomplete search, no path is listed.
         """
         if not self.is_complete:
             return []
         present = {file.path for file in (*self.files, *self.skills)}
-        refused = {refusal.path for refusal in self.refusals} | set(self.cut_folders)
+        present |= {refusal.path for refusal in self.skipped}
+        # All names of a folder with too many files are known.
+        refused = {refusal.path for refusal in self.refusals if refusal.rule != FOLDER_FILES_RULE}
+        refused |= set(self.cut_folders)
         return sorted(
             [
                 path

@@ -24,14 +24,24 @@ from skills.discovery.lookup import (
     search_patterns,
     split_pattern,
 )
-from skills.discovery.results import DiscoveredFile, DiscoveryResult, Refusal, escape_path
+from skills.discovery.results import (
+    FOLDER_FILES_RULE,
+    DiscoveredFile,
+    DiscoveryResult,
+    Refusal,
+    escape_path,
+)
 
 Clock = Callable[[], float]
 # Called after each file with the number of files seen, read and refused so far.
 ProgressCallback = Callable[[int, int, int], object]
 ROOT_PATH = "."
+# Rule of the refusal of a source whose search takes too long.
+TIME_RULE = "time"
 # Rule of the refusal of a folder with too many names.
 CUT_FOLDER_RULE = "folder-entries"
+# Rules of the refusals of folders that were searched only in part.
+CUT_FOLDER_RULES = (CUT_FOLDER_RULE, FOLDER_FILES_RULE)
 # Skipped links are reported one by one up to this number, and then only counted.
 MAX_REPORTED_LINKS = 200
 
@@ -73,10 +83,16 @@ class FileSearch:
             on_progress,
         )
         self.deadline = clock() + caps.seconds
+        # Files that an earlier attempt of this search has read.
+        self.read_files: dict[str, DiscoveredFile] = {}
+        self.reset()
+
+    def reset(self) -> None:
         self.files: dict[str, DiscoveredFile] = {}
         self.refusals: dict[str, Refusal] = {}
         self.notes: dict[str, Refusal] = {}
         self.cut_folders: list[str] = []
+        self.skipped: dict[str, Refusal] = {}
         self.is_empty = False
         self.skipped_links = 0
         self.seen_count = self.read_count = self.total_bytes = self.entries = 0
@@ -93,6 +109,7 @@ class FileSearch:
             self.list_notes(),
             tuple(self.cut_folders),
             self.is_empty,
+            tuple(self.skipped.values()),
         )
 
     def list_notes(self) -> tuple[Refusal, ...]:
@@ -108,10 +125,14 @@ class FileSearch:
     def check_deadline(self) -> None:
         if self.clock() > self.deadline:
             raise SearchStopped(
-                "time", f"The search took more than {self.caps.seconds:g} seconds. The rest was skipped."
+                TIME_RULE, f"The search took more than {self.caps.seconds:g} seconds. The rest was skipped."
             )
 
-    def count_file(self, path: str) -> None:
+    def is_selected(self, _path: str) -> bool:
+        """Return whether the file may be read. A search that found too many files reads a selection."""
+        return True
+
+    def count_file(self, _kind: FileKind, path: str) -> None:
         self.check_deadline()
         if self.seen_count == self.caps.files:
             message = f"There are more than {self.caps.files:,} files"
@@ -198,13 +219,15 @@ class FileSearch:
         if not path.isprintable():
             self.add_refusal(path, build_unprintable_error(path))
             return True
+        if not self.is_selected(path):
+            return True
         with PathTrail(self.root) as trail:
             try:
                 resolved = trail.resolve(path)
             except PathMissing:
                 return False
             except FileRefused as error:
-                self.count_file(path)
+                self.count_file(kind, path)
                 return self.add_refusal_at(trail, path, error)
             self.add_file(kind, path, resolved, resolved.path if trail.link_hops else "")
         return True
@@ -225,7 +248,7 @@ class FileSearch:
 
     def add_file(self, kind: FileKind, path: str, resolved: ResolvedPath, target: str = "") -> None:
         """Read the file unless its stamp is unchanged. If reading fails, only this file is refused."""
-        self.count_file(path)
+        self.count_file(kind, path)
         try:
             stamp, content = self.read_if_changed(path, resolved)
         except FileRefused as error:
@@ -249,6 +272,9 @@ class FileSearch:
         if known_stamp and known_stamp.matches(status):
             return known_stamp, None
         self.read_count += 1
+        earlier = self.read_files.get(path)
+        if earlier and earlier.content is not None and earlier.stamp.matches(status):
+            return earlier.stamp, earlier.content
         return self.root.read_file(resolved.folder, resolved.name, self.caps.file_bytes)
 
     # --- from a working directory upwards ----------------------------------------------------------

@@ -2,12 +2,16 @@
 
 import os
 import stat
+from collections import Counter
 from typing import NamedTuple
 
+from skills.discovery.file_limits import FileSelection, get_limited_folder, select_files
 from skills.discovery.filesystem import FileRefused, PathMissing, PathTrail, ResolvedPath, convert_os_error
+from skills.discovery.harnesses import FileKind
 from skills.discovery.lookup import join_path
 from skills.discovery.search import (
     MAX_REPORTED_LINKS,
+    TIME_RULE,
     FileSearch,
     FolderCrowded,
     SearchStopped,
@@ -26,6 +30,10 @@ class FolderListing(NamedTuple):
     skipped_links: list[str]
 
 
+class TooManyFiles(Exception):
+    """One folder or the source has more files than are read."""
+
+
 class TreeSearch(FileSearch):
     """Searches all folders.
 
@@ -34,10 +42,41 @@ class TreeSearch(FileSearch):
     """
 
     rules: TreeRules
+    # The files to read. None in the first attempt, which ends as soon as there are too many.
+    selection: FileSelection | None = None
 
     def search_tree(self, rules: TreeRules) -> None:
-        self.rules = rules
-        self.visit(self.root.fd, "", rules.root_node, 0)
+        """Search the source. If there are too many files, list them all, select some, and read these."""
+        self.rules, self.folder_counts = rules, Counter[str]()
+        try:
+            self.visit(self.root.fd, "", rules.root_node, 0)
+        except TooManyFiles:
+            self.search_selection()
+
+    def search_selection(self) -> None:
+        found = FileListing(self.root, self.caps, {}, self.clock, None).list_files(self.rules, self.deadline)
+        self.selection = selection = select_files(found, self.known_stamps, self.caps)
+        self.read_files = self.files
+        self.reset()
+        self.visit(self.root.fd, "", self.rules.root_node, 0)
+        self.skipped = selection.skipped
+        self.seen_count += len(self.skipped)
+        for folder, error in selection.folder_errors.items():
+            self.add_refusal(folder, error)
+        if selection.total_error:
+            raise SearchStopped(selection.total_error.rule, selection.total_error.reason)
+
+    def is_selected(self, path: str) -> bool:
+        return self.selection is None or path in self.selection.chosen
+
+    def count_file(self, kind: FileKind, path: str) -> None:
+        self.check_deadline()
+        folder = get_limited_folder(kind, path)
+        self.folder_counts[folder] += 1
+        is_over = self.folder_counts[folder] > self.caps.folder_files or self.seen_count == self.caps.files
+        if self.selection is None and is_over:
+            raise TooManyFiles
+        self.seen_count += 1
 
     def visit(self, fd: int, path: str, node: RuleNode, depth: int) -> None:
         """Search a folder. `path` is "" for the root and ends in a slash otherwise."""
@@ -120,10 +159,12 @@ class TreeSearch(FileSearch):
         kind = node.files.get(name) or node.match_kind(name)
         if kind is None or not path.isprintable():
             return self.add_refusal(path, build_unprintable_error(path))
+        if not self.is_selected(path):
+            return None
         try:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError as error:
-            self.count_file(path)
+            self.count_file(kind, path)
             return self.add_refusal(path, convert_os_error(error))
         if stat.S_ISLNK(status.st_mode):
             self.add_path(kind, path)
@@ -169,6 +210,34 @@ class TreeSearch(FileSearch):
         """
         for kind, rest in node.list_remaining_paths(name):
             self.search_pattern(kind, join_path(path, *rest))
+
+
+class FileListing(TreeSearch):
+    """Lists the files that rules find, without reading them."""
+
+    def list_files(self, rules: TreeRules, deadline: float) -> dict[str, FileKind]:
+        self.found: dict[str, FileKind] = {}
+        self.rules, self.deadline = rules, deadline
+        try:
+            self.visit(self.root.fd, "", rules.root_node, 0)
+        except SearchStopped as error:
+            # At any other limit, the search for the selected files ends at the same place.
+            if error.rule == TIME_RULE:
+                raise
+        return self.found
+
+    def count_file(self, kind: FileKind, path: str) -> None:
+        self.check_deadline()
+        self.found[path] = kind
+
+    def add_file(self, kind: FileKind, path: str, resolved: ResolvedPath, target: str = "") -> None:
+        self.count_file(kind, path)
+
+    def add_refusal(self, path: str, error: FileRefused) -> None:
+        """Do nothing: the search for the selected files reports refusals."""
+
+    def report_skipped_link(self, path: str) -> None:
+        """Do nothing: the search for the selected files reports links."""
 
 
 def build_linked_folder_error(path: str, target: str) -> FileRefused:

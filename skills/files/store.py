@@ -199,7 +199,7 @@ def add_revision(snapshot: SourceSnapshot, change: FileChange, data: bytes) -> N
 
 def detect_unreadable_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
     """Yield known files that this refresh could not read. Their revision in force stays in use."""
-    for refusal in discovered.refusals:
+    for refusal in (*discovered.refusals, *discovered.skipped):
         file = snapshot.files.get(refusal.path)
         if file is not None and (file.problem != refusal.reason[:500] or not file.is_there):
             file.problem, file.is_there, file.is_settled = refusal.reason[:500], True, False

@@ -15,7 +15,7 @@ from personas.api.schema import (
     object_schema,
 )
 from skills.api_helpers import TEXT_SCHEMA, row_or_404
-from skills.discovery.search import CUT_FOLDER_RULE
+from skills.discovery.search import CUT_FOLDER_RULES
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
@@ -47,7 +47,7 @@ RUN_DETAIL_SCHEMA = object_schema(
         "cut_folders": array_schema(
             TEXT_SCHEMA,
             most=100_000,
-            description=("Folders with too many entries, which were searched only in part."),
+            description=("Folders with too many entries or files, which were read only in part."),
         ),
         "missing_paths": array_schema(TEXT_SCHEMA, most=100_000),
     },
@@ -67,7 +67,7 @@ def index(call: ApiRequest, source: Source) -> ApiResponse:
 
 def detail(call: ApiRequest, source: Source, number: int) -> ApiResponse:
     run = row_or_404(list_refresh_runs(source).defer(None), number)
-    cut_folders = [refusal["path"] for refusal in run.refusals if refusal["rule"] == CUT_FOLDER_RULE]
+    cut_folders = [refusal["path"] for refusal in run.refusals if refusal["rule"] in CUT_FOLDER_RULES]
     return json_response(
         {
             **run_json(run, source),

@@ -10,6 +10,7 @@ from skills.archives import PushedContent, discover_pushed_files
 from skills.discovery import DiscoveryResult, Refusal, discover_tree
 from skills.discovery.filesystem import FileStamp
 from skills.discovery.harnesses import Harness
+from skills.discovery.search import CUT_FOLDER_RULES
 from skills.files.store import evaluate_discovered_files, store_discovered_files
 from skills.models import (
     ContextFile,
@@ -40,6 +41,7 @@ def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) ->
     return stamps | {path: bytes(data or b"") for path, data in contents}
 
 
+MAX_ERROR_LENGTH = 500
 PROGRESS_INTERVAL_SECONDS = 0.4
 MAX_REFERENCES_NAMED = 3
 WITHDRAWN_REFUSAL = Refusal(".", "grant", "Operators no longer allow this folder. Nothing was read.")
@@ -140,11 +142,13 @@ def finish_run(run: RefreshRun, source: Source, result: DiscoveryResult) -> None
     run.status, run.finished_at = RunStatus.DONE, timezone.now()
     if result.is_complete:
         log_ended_hold(source, run)
+        crowded = [refusal for refusal in result.refusals if refusal.rule in CUT_FOLDER_RULES]
+        run.error = " ".join([f"{refusal.path}: {refusal.reason}" for refusal in crowded])[:MAX_ERROR_LENGTH]
     else:
         root_refusal = next((refusal for refusal in result.refusals if refusal.path == "."), None)
         run.status, run.error = (
             RunStatus.FAILED,
-            root_refusal.reason[:500] if root_refusal else "The refresh run ended early.",
+            root_refusal.reason[:MAX_ERROR_LENGTH] if root_refusal else "The refresh run ended early.",
         )
 
 

@@ -51,7 +51,16 @@ from skills.rule_sets.services import reset_rules, save_rules
 from skills.rule_sets.views import request_rule_refreshes
 
 PATH_SCHEMA = line_schema(MAX_PATH_LENGTH, least=1, format=RELATIVE_PATH_FORMAT)
-CAP_NAMES = ("file_bytes", "total_bytes", "files", "folder_entries", "entries", "depth", "seconds")
+CAP_NAMES = (
+    "file_bytes",
+    "total_bytes",
+    "files",
+    "folder_files",
+    "folder_entries",
+    "entries",
+    "depth",
+    "seconds",
+)
 
 
 def cap_schema(name: str) -> Schema:

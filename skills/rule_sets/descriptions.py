@@ -26,6 +26,7 @@ CAP_LABELS = {
     "file_bytes": _("Size of one file"),
     "total_bytes": _("Size of all files"),
     "files": _("Files"),
+    "folder_files": _("Files per folder"),
     "folder_entries": _("Entries per folder"),
     "entries": _("Entries checked"),
     "depth": _("Folder depth"),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from skills.discovery.harnesses import Harness
 from skills.discovery.lookup import SearchFolders, get_search_folders, join_path, list_folder_chain
@@ -193,6 +194,25 @@ def list_skill_folders(use: AgentSource, folders: Sequence[str], harness: Harnes
     """List the additional skill folders of an agent that lie in this source, relative to its root."""
     below = [find_skill_folder(use, folder, harness) for folder in folders]
     return tuple([folder for folder in below if folder is not None])
+
+
+def find_outside_folders_problem(
+    uses: Sequence[AgentSource], folders: Sequence[str], harness: Harness
+) -> str:
+    """Say which additional skill folders lie in none of the sources, or return an empty string."""
+    outside = [
+        folder for folder in folders if all(find_skill_folder(use, folder, harness) is None for use in uses)
+    ]
+    if not outside:
+        return ""
+    message = ngettext(
+        "The additional skill folder %(folders)s is not in any of the agent's sources, so none of its skills "
+        "is offered. Change the folder, or set the location of the source that contains it.",
+        "The additional skill folders %(folders)s are not in any of the agent's sources, so none of their "
+        "skills is offered. Change the folders, or set the location of the source that contains them.",
+        len(outside),
+    )
+    return message % {"folders": ", ".join(outside)}
 
 
 def find_skill_folder(use: AgentSource, folder: str, harness: Harness) -> str | None:

@@ -19,6 +19,7 @@ from skills.models import AgentContext, AgentSource, RuleSet, Source, SourceScop
 from skills.rule_sets.effective import get_custom_harnesses
 from skills.sources.folders import (
     MappedDirectory,
+    find_outside_folders_problem,
     find_project_use,
     get_home_folder,
     get_root_path,
@@ -84,6 +85,12 @@ class ContextReader:
     @property
     def directory_problem(self) -> str:
         return self.directory.problem
+
+    @cached_property
+    def skill_folders_problem(self) -> str:
+        """Which additional skill folders lie in none of the sources; empty if all do, or skills are off."""
+        folders = self.row.extra_skill_folders if self.row.has_skills else []
+        return find_outside_folders_problem(self.uses, folders, self.harness)
 
     @property
     def source_ids(self) -> list[int]:

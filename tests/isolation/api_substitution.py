@@ -125,8 +125,8 @@ PLAIN_NAMES = """
 MORE_PLAIN_NAMES = """
     default_release_policy requires_second_factor
     trace_id with_created
-    caps depth entries file_bytes folder_entries format global_folder off paths rules seconds skip_folders
-    take total_bytes
+    caps depth entries file_bytes folder_entries folder_files format global_folder off paths rules seconds
+    skip_folders take total_bytes
 """
 PLAIN = frozenset((PLAIN_NAMES + MORE_PLAIN_NAMES).split())
 # A reported digest is stored as sent and not trusted.

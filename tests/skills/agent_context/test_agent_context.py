@@ -131,6 +131,30 @@ def test_a_working_directory_outside_the_source_is_reported(reader, source, as_b
     assert (answer.status_code, "/home/bot/docs" in answer.content.decode()) == (200, False)
 
 
+def test_a_skill_folder_outside_every_source_is_reported_on_the_page(reader, source, as_bob):
+    data = form_data(reader, source, extra_skill_folders="/skills\n/tools")
+    assert as_bob.post(context_url(reader, "choose/"), data).status_code == 302
+    page = as_bob.get(context_url(reader)).content.decode()
+    assert "Skill folder not found" in page
+    assert "The additional skill folders /skills, /tools are not in any" in page
+    reader.refresh_from_db()
+    as_bob.post(context_url(reader, "choose/"), form_data(reader, source, extra_skill_folders="tools"))
+    assert "Skill folder not found" not in as_bob.get(context_url(reader)).content.decode()
+
+
+def test_the_form_preselects_rules_that_the_source_has(agent, source, workspace, root, as_bob):
+    def preselected():
+        return as_bob.get(context_url(agent)).context["form"]["harness"].value()
+
+    assert preselected() == "plain"
+    Source.unscoped.filter(pk=source.pk).update(harnesses=["opal"])
+    assert preselected() == "opal"
+    make_source(workspace, root, "Narrow", harnesses=["pi"])
+    make_source(workspace, root, "Other", harnesses=["pi", "opal"])
+    make_source(workspace, root, "Third", harnesses=["pi"])
+    assert preselected() == "pi"
+
+
 def test_an_archived_source_is_named_as_the_reason(reader, source, as_bob):
     Source.unscoped.filter(pk=source.pk).update(archived_at=timezone.now())
     assert "is archived." in as_bob.get(context_url(reader)).content.decode()

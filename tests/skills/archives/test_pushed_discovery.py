@@ -239,9 +239,9 @@ def test_paths_that_were_never_checked_are_checked():
 # --- caps ----------------------------------------------------------------------------------------------
 
 
-def test_more_files_than_allowed_stop_the_search():
+def test_folders_share_the_number_of_files_that_are_allowed():
     result = pushed("AGENTS.md", "OPAL.md", "a/AGENTS.md", caps=DiscoveryCaps(files=2))
-    assert paths(result) == ["AGENTS.md", "OPAL.md"]
+    assert paths(result) == ["AGENTS.md", "a/AGENTS.md"]
     assert rules(result) == {".": "files"}
     assert not result.is_complete
 

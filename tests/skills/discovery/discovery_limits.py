@@ -148,8 +148,26 @@ NUMBERS = [
     Case(
         "2,100 skills",
         writes(*(f".agents/skills/s{at:04}/SKILL.md" for at in range(2100))),
+        {".agents/skills": "folder-files"},
+        tuple(f".agents/skills/s{at:04}/SKILL.md" for at in range(1000)),
+        ways=TREE,
+    ),
+    Case(
+        "a folder with too many files beside others",
+        writes(*(f"a/.claude/rules/{at}.md" for at in range(20, 50)), "b/CLAUDE.md", "z/.claude/rules/1.md"),
+        {"a/.claude/rules": "folder-files"},
+        (*(f"a/.claude/rules/{at}.md" for at in range(20, 30)), "b/CLAUDE.md", "z/.claude/rules/1.md"),
+        harness=CLAUDE_CODE,
+        caps=DiscoveryCaps(folder_files=10),
+        ways=TREE,
+        neighbour=(),
+    ),
+    Case(
+        "many folders share the limit",
+        writes(*(f"a/{at}/AGENTS.md" for at in range(20, 50)), "b/AGENTS.md", "c/d/AGENTS.md"),
         {".": "files"},
-        tuple(f".agents/skills/s{at:04}/SKILL.md" for at in range(1999)),
+        (*(f"a/{at}/AGENTS.md" for at in range(20, 27)), "b/AGENTS.md", "c/d/AGENTS.md"),
+        caps=DiscoveryCaps(files=10),
         ways=TREE,
     ),
     Case(

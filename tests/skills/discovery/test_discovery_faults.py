@@ -157,7 +157,8 @@ def no_clock(patch) -> None:
 
 
 def no_count(patch) -> None:
-    patch.setattr(FileSearch, "count_file", lambda self, path: None)
+    for search_class in (FileSearch, TreeSearch):
+        patch.setattr(search_class, "count_file", lambda self, kind, path: None)
 
 
 def no_entries(patch) -> None:

@@ -10,8 +10,9 @@ import pytest
 from django.utils import timezone
 
 from personas.models import Agent, AuditEvent, User, Workspace
+from prompts.inputs.collect import collect_inputs
 from skills.models import ContextFile, Source, Waiver
-from tests.factories import join, make_agent, make_user
+from tests.factories import join, make_agent, make_channel, make_user
 from tests.personas.api.response_checker import TrueApi, without_id
 from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
     GOOD,
@@ -323,6 +324,30 @@ def test_a_working_directory_that_cannot_be_found_is_reported(
     assert "/home/bot/docs" in chosen.json()["working_directory_problem"]
     corrected = admin.put("agents/mira/context", body | {"working_directory": "docs"}, chosen["ETag"])
     assert corrected.json()["working_directory_problem"] == ""
+
+
+def test_a_skill_folder_outside_every_source_is_reported(
+    admin: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
+) -> None:
+    """Fault 11 of the review of use: accepted, and reported in the API, on the page and in warnings."""
+    body = {"source": pushed.slug, "harness": HARNESS, "extra_skill_folders": ["/skills", "own"]}
+    etag = admin.get("agents/mira/context")["ETag"]
+    chosen = admin.put("agents/mira/context", body, etag)
+    problem = chosen.json()["extra_skill_folders_problem"]
+    assert (chosen.status_code, "/skills is not in any" in problem, "own" in problem) == (200, True, False)
+    child = make_agent(workspace, "kit", parent=mira, channels=[make_channel(workspace, "deck")])
+    [collected] = collect_inputs(workspace, [child], at=timezone.now())
+    assert [warning for warning in collected.problems if "/skills" in warning] == [problem]
+    for changes in ({"extra_skill_folders": ["own"]}, {"has_skills": False}):
+        corrected = admin.put("agents/mira/context", body | changes, chosen["ETag"])
+        assert corrected.json()["extra_skill_folders_problem"] == "", changes
+        chosen = admin.put("agents/mira/context", body | {"has_skills": True}, corrected["ETag"])
+        assert chosen.json()["extra_skill_folders_problem"] == problem
+    located = body | {"sources": [{"source": pushed.slug, "location": "/"}]}
+    located.pop("source")
+    assert (
+        admin.put("agents/mira/context", located, chosen["ETag"]).json()["extra_skill_folders_problem"] == ""
+    )
 
 
 def test_several_sources_and_settings_are_chosen_in_order(
