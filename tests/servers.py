@@ -125,7 +125,7 @@ def start_redis() -> Server:
     directory = Path(tempfile.mkdtemp(prefix="drm-vk-"))
     named = shutil.which(os.environ.get("TEST_REDIS_SERVER", ""))
     socket = directory / "s"
-    process = start_valkey(socket, directory, durable=False, server=Path(named) if named else None)
+    process = start_valkey(socket, directory, server=Path(named) if named else None)
     url = f"unix://{socket}"
     return Server(url, redis_version(url), process, directory, signal.SIGTERM)
 

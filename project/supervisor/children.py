@@ -1,12 +1,15 @@
 """Child processes of `manage.py up`: their commands, environment and health checks."""
 
 import contextlib
+import fcntl
 import http.client
 import os
 import socket
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 
@@ -20,6 +23,34 @@ WEB_THREADS = 16
 # the head of a request, in milliseconds, also applies to idle connections.
 HTTP_OPTIONS = ["--http", "1", "--http1-header-read-timeout", "20000"]
 PYTHON = sys.executable
+
+
+class AlreadyRunning(Exception):
+    """Another process runs the product with the same data; the message is shown to the user."""
+
+
+def lock_var(var: Path, port: int) -> IO[str]:
+    """Lock the folder of the data for this process, which must keep the returned file open.
+
+    A second product in the same folder would replace the socket of the broker. The lock ends with the
+    process, also if it is killed.
+    """
+    var.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = (var / "run.lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        owner = file.read().strip() or "another process"
+        file.close()
+        raise AlreadyRunning(
+            f"Dramatis is already running with the data in {var} ({owner}). Stop it first, or set "
+            "DRAMATIS_VAR to another folder."
+        ) from None
+    file.truncate(0)
+    file.write(f"process {os.getpid()}, port {port}\n")
+    file.flush()
+    return file
 
 
 class PortInUse(Exception):
@@ -52,10 +83,8 @@ def start_broker(supervisor: Supervisor) -> None:
     """Start the embedded Valkey, unless REDIS_URL is set."""
     if os.environ.get("REDIS_URL"):
         return
-    create_private_dir(get_runtime_dir(settings.VAR))
-    directory = settings.VAR / "valkey"
-    directory.mkdir(parents=True, exist_ok=True)
-    supervisor.add_child(BROKER_NAME, start_valkey(get_valkey_socket(settings.VAR), directory, durable=True))
+    directory = create_private_dir(get_runtime_dir(settings.VAR))
+    supervisor.add_child(BROKER_NAME, start_valkey(get_valkey_socket(settings.VAR), directory))
 
 
 def start_web(supervisor: Supervisor, environment: Mapping[str, str], host: str, port: int) -> bool:

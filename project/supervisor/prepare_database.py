@@ -67,6 +67,10 @@ def has_workspaces() -> bool:
     return apps.get_model("personas", "Workspace")._base_manager.exists()
 
 
+def has_users() -> bool:
+    return apps.get_model("personas", "User")._base_manager.exists()
+
+
 def get_demo_login() -> tuple[str, str] | None:
     """Return email and password of the demo user, if it exists and still has the default password."""
     if find_spec("prompts.demo") is None:

@@ -34,13 +34,15 @@ def find_valkey_server() -> Path:
     return Path(path)
 
 
-def start_valkey(
-    socket: Path, directory: Path, *, durable: bool, server: Path | None = None
-) -> "subprocess.Popen[bytes]":
-    """Start the server and wait until it responds. With `durable`, queued jobs survive a restart."""
+def start_valkey(socket: Path, directory: Path, *, server: Path | None = None) -> "subprocess.Popen[bytes]":
+    """Start the server and wait until it responds.
+
+    It keeps its data in memory only. On a full disk, a server that writes a log rejects every command
+    (MISCONF), which ends the Celery worker. Nothing is lost by a restart, because jobs are rows of the
+    database, and a periodic sweep finds the waiting ones.
+    """
     # Remove the socket that a killed server has left behind: it would look like a running server.
     socket.unlink(missing_ok=True)
-    persistence = ["--appendonly", "yes"] if durable else ["--appendonly", "no"]
     command: list[str | Path] = [
         server or find_valkey_server(),
         "--port",
@@ -50,7 +52,7 @@ def start_valkey(
         "--unixsocketperm",
         "700",
     ]
-    command += ["--dir", directory, "--save", "", "--loglevel", "warning", *persistence]
+    command += ["--dir", directory, "--save", "", "--appendonly", "no", "--loglevel", "warning"]
     process = start_process(command, output=subprocess.DEVNULL)
     wait_for_valkey(process, socket)
     return process

@@ -63,7 +63,7 @@ def stop_broker(broker: Server) -> None:
 
 def restart_broker(broker: Server) -> None:
     socket = Path(broker.url.removeprefix("unix://"))
-    broker.process = start_valkey(socket, broker.directory, durable=False)
+    broker.process = start_valkey(socket, broker.directory)
 
 
 def request_maker(installation: Installation) -> Callable[[int, int], LoadRequest]:

@@ -4,6 +4,7 @@ import os
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from project.supervisor import children, prepare_database
@@ -32,9 +33,15 @@ class Command(BaseCommand):
         supervisor = Supervisor()
         try:
             children.require_free_port(host, port)
-            self.start_all(supervisor, host, port, empty=options["empty"])
-            self.report_end(supervisor.watch())
-        except (ValkeyUnavailable, prepare_database.DatabaseNotReady, children.PortInUse) as error:
+            with children.lock_var(settings.VAR, port):
+                self.start_all(supervisor, host, port, empty=options["empty"])
+                self.report_end(supervisor.watch())
+        except (
+            ValkeyUnavailable,
+            prepare_database.DatabaseNotReady,
+            children.AlreadyRunning,
+            children.PortInUse,
+        ) as error:
             raise CommandError(str(error)) from None
         finally:
             supervisor.stop()
@@ -57,6 +64,10 @@ class Command(BaseCommand):
             self.stdout.write(f'  curl -H "Authorization: Bearer {demo_key}" {address}{DEMO_PROMPT_PATH}')
         if login := prepare_database.get_demo_login():
             self.stdout.write(f"\n  Sign in as  {login[0]}\n  Password    {login[1]}\n")
+        elif not prepare_database.has_users():
+            self.stdout.write(f"\n  Create the first account at {address}accounts/signup/")
+            if not settings.PRODUCTION:
+                self.stdout.write(f"  Its confirmation email is at {address}dev/mail/\n")
         self.stdout.flush()
 
     def report_end(self, child: str | None) -> None:

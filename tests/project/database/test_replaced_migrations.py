@@ -77,6 +77,8 @@ def test_a_database_with_some_replaced_migrations_is_refused_with_a_reason(old_n
         call_command("migrate", stdout=StringIO())
     with pytest.raises(DatabaseNotReady, match="Only some of the migrations"):
         prepare_database(empty=True)
+    finding = datastores.check_migrations()
+    assert (finding.state, "docs/upgrading.md" in finding.message) == (FindingState.FAIL, True)
 
 
 # --- backups -------------------------------------------------------------------------------------------

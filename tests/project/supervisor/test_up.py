@@ -9,12 +9,18 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from project.management.commands.up import Command
+from project.redis_client import connect_redis
+from project.supervisor.children import AlreadyRunning, lock_var
 from project.supervisor.orphan_killer import read_process_groups
 from project.supervisor.supervisor import Supervisor
+from project.supervisor.valkey import start_valkey
+from tests.factories import make_user
 from tests.project.deployment.production_settings import ROOT
 from tests.project.supervisor.first_start import copy_start, keep_start
 
@@ -110,6 +116,61 @@ def test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind(tmp_path):
         process.wait()
         assert wait_for(lambda: not running(str(tmp_path)), 60), running(str(tmp_path))
         assert not answers(port, "/healthz")
+
+
+def test_a_second_start_in_the_same_folder_names_the_first(tmp_path):
+    """A second broker would replace the socket of the first one."""
+    with lock_var(tmp_path, 8123):
+        output, _ = (process := start_up(tmp_path, free_port())).communicate(timeout=120)
+        assert process.returncode != 0
+        assert f"already running with the data in {tmp_path} (process {os.getpid()}, port 8123)" in output
+    with lock_var(tmp_path, 8124) as file:
+        assert Path(file.name).read_text() == f"process {os.getpid()}, port 8124\n"
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    script = "from pathlib import Path; from project.supervisor.children import lock_var; import os, signal; "
+    script += f"held = lock_var(Path({str(tmp_path)!r}), 1); os.kill(os.getpid(), signal.SIGKILL)"
+    env = environment(tmp_path, str(tmp_path)) | {"DJANGO_SETTINGS_MODULE": "project.settings"}
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=False).returncode == -9
+    lock_var(tmp_path, 2).close()
+
+
+@pytest.mark.planted
+def test_a_start_without_the_lock_is_detected(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)
+    with lock_var(tmp_path, 1):
+        lock_var(tmp_path, 2).close()
+    monkeypatch.undo()
+    with lock_var(tmp_path, 1), pytest.raises(AlreadyRunning):
+        lock_var(tmp_path, 2)
+
+
+def test_the_broker_writes_nothing_to_disk(tmp_path):
+    """A server with a log rejects every command on a full disk, and the Celery worker ends."""
+    (tmp_path / "data").mkdir()
+    process = start_valkey(tmp_path / "s", tmp_path / "data")
+    try:
+        client = connect_redis(f"unix://{tmp_path / 's'}")
+        for number in range(100):
+            client.set(f"key-{number}", "x" * 1_000)
+        assert client.config_get("appendonly", "save") == {"appendonly": "no", "save": ""}
+        assert list((tmp_path / "data").iterdir()) == []
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_empty_start_says_how_to_create_the_first_account(db):
+    command = Command(stdout=StringIO())
+    command.print_welcome("127.0.0.1", 8100, "")
+    text = command.stdout.getvalue()
+    assert "Create the first account at http://localhost:8100/accounts/signup/" in text
+    assert "Its confirmation email is at http://localhost:8100/dev/mail/" in text
+    make_user("Alice")
+    command = Command(stdout=StringIO())
+    command.print_welcome("127.0.0.1", 8100, "")
+    assert "first account" not in command.stdout.getvalue()
 
 
 @needs_proc

@@ -287,7 +287,7 @@ def test_worker_and_schedule_survive_a_restart_of_the_broker(own_stage, source):
     own_stage.broker.process.wait()
     request_run(source)
     time.sleep(5)
-    own_stage.broker.process = start_valkey(socket, own_stage.broker.directory, durable=False)
+    own_stage.broker.process = start_valkey(socket, own_stage.broker.directory)
     began = time.monotonic()
     assert within_a_minute(source, began), own_stage.log()
     assert (worker.process.poll(), beat.process.poll()) == (None, None)
