@@ -1,10 +1,15 @@
-"""Markdown as HTML for pages: without raw HTML, images and headings of the document outline."""
+"""Markdown as HTML for pages: without raw HTML, images and headings of the document outline.
+
+Everything that a bot reads is visible: what Markdown would hide, such as titles of links and comments written
+as definitions of links, is shown as text, because a reader must see every instruction.
+"""
 
 from collections.abc import MutableMapping, Sequence
 from functools import cache
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
@@ -35,14 +40,34 @@ class PageRenderer(RendererHTML):
     ) -> str:
         tokens[index].attrSet("rel", "nofollow noopener noreferrer")
         tokens[index].attrSet("class", "dr-link")
-        return self.renderToken(tokens, index, options, env)
+        title = str(tokens[index].attrs.pop("title", ""))
+        env.setdefault("titles", []).append(title)
+        is_empty = tokens[index + 1].type == "link_close"
+        text = escapeHtml(str(tokens[index].attrGet("href"))) if is_empty else ""
+        return f"{self.renderToken(tokens, index, options, env)}{text}"
+
+    def link_close(
+        self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]
+    ) -> str:
+        title = env["titles"].pop()
+        shown = f' <span class="dr-muted">({escapeHtml(title)})</span>' if title else ""
+        return f"{self.renderToken(tokens, index, options, env)}{shown}"
+
+    def fence(self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]) -> str:
+        """Render a code block, and above it the words after the name of its language."""
+        info = tokens[index].info.strip()
+        shown = f'<p class="dr-muted">{escapeHtml(info)}</p>\n' if len(info.split()) > 1 else ""
+        return f"{shown}{super().fence(tokens, index, options, env)}"
 
 
 @cache
 def get_parser() -> MarkdownIt:
-    """Return the parser. It rejects links with `javascript:` and the like, and leaves images as text."""
+    """Return the parser. It rejects links with `javascript:` and the like.
+
+    It leaves images and definitions of links as text, and therefore also links that refer to a definition.
+    """
     parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=PageRenderer)
-    return parser.enable("table").disable("image")
+    return parser.enable("table").disable(["image", "reference"])
 
 
 def render_markdown(text: str) -> str:
