@@ -84,7 +84,7 @@ def test_the_restricted_role_is_an_obstacle(cluster):
 def test_a_database_without_workers_and_tables_is_refused(empty_url):
     plan = manage(empty_url, "distribute", "--plan", "--without-backup")
     assert plan.returncode == 0, plan.stderr[-2_000:]
-    for sentence in ("Add them with citus_add_node()", "run manage.py migrate"):
+    for sentence in ("Add them with citus_add_node()", "Run manage.py migrate"):
         assert sentence in plan.stdout
     refused = manage(empty_url, "distribute", "--without-backup")
     assert refused.returncode != 0
