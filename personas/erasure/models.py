@@ -25,8 +25,8 @@ class Erasure(WorkspaceOwned):
     kind = models.CharField(max_length=20)
     object_id = models.BigIntegerField()
     reason = LineField(max_length=500)
-    # Digests of the contents that were erased. Prompt versions keep these digests, so that hash chains can
-    # still be verified.
+    # Digests of contents with the erased text. Prompt versions keep these digests, so that hash chains can
+    # still be verified. The data of a content is kept while a version without an erased record uses it.
     digests = models.JSONField(default=list)
     # Ids of the prompt versions that contained the erased text.
     versions = models.JSONField(default=list)

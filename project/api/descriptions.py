@@ -148,6 +148,7 @@ OPERATION_DESCRIPTIONS = {
     "listErasures": "Includes their progress.",
     "createErasure": "Removes its text from records, versions and the ledger. This cannot be undone. 202: "
     "prompts are still being rebuilt.",
+    "previewErasure": "Counts the versions that would be refused, and lists what else contains the text.",
     "getErasure": "Includes its progress.",
     "listErasureVersions": "Their hashes are kept, their text is not.",
     "getRebuildProgress": "Workers rebuild prompts after changes that affect many of them.",

@@ -26,7 +26,7 @@ from prompts.builds.publish import BuildAuthor, PublishRows, publish_versions
 from prompts.inputs import CollectedInputs, InputCollector, LoadedRows
 from prompts.labels.change_recorder import forget_changes_on_error
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
-from prompts.versions.selectors import list_heavy_columns
+from prompts.versions.selectors import list_erased_versions, list_heavy_columns
 from prompts.versions.stored_inputs import PartEncoder
 
 log = structlog.get_logger(__name__)
@@ -228,6 +228,12 @@ def list_changed_builds(
     for prompt, build in builds:
         is_new = prompt.latest is None or not is_unchanged(build, prompt.latest, digests)
         (changed if is_new else unchanged).append((prompt, build))
+    # A version with an erased record is replaced even if another record has the same text.
+    erased = list_erased_versions(
+        digests.workspace_id, {prompt.latest.pk for prompt, _ in unchanged if prompt.latest}
+    )
+    changed += [(prompt, build) for prompt, build in unchanged if prompt.latest_id in erased]
+    unchanged = [(prompt, build) for prompt, build in unchanged if prompt.latest_id not in erased]
     reports = {build.packed.report: build.packed.contents[build.packed.report] for _, build in unchanged}
     digests.store(reports)
     for prompt, build in unchanged:

@@ -12,6 +12,9 @@ from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_r
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
     datetime_schema,
     digest_schema,
     enum_schema,
@@ -21,34 +24,65 @@ from personas.api.schema import (
     page_schema,
 )
 from personas.api.views import endpoint
-from personas.erasure.services import ERASABLE_FIELDS
 from personas.models import Erasure, ErasureProgress, Record
 from personas.roles import Permission
 from prompts.api_lookup import MAX_ID, check_number_bounds
-from prompts.erasure.services import erase_record
+from prompts.erasure.same_text import ERASABLE_MODELS, MAX_MATCHES, SameText, find_same_text
+from prompts.erasure.services import erase_records, iterate_versions_with_record
 from prompts.models import PromptVersion
 from prompts.tasks import enqueue_erasure
 from prompts.versions.selectors import HEAVY_COLUMNS
 from prompts.versions.serializers import TEXT_SCHEMA
 
-MODELS: dict[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELDS}
-ERASURE_SCHEMA = object_schema(
+ERASURE_FIELDS: dict[str, Schema] = {
+    "id": integer_schema(1),
+    "kind": enum_schema(ERASABLE_MODELS, title="ErasureKind"),
+    "record": integer_schema(1, description="ID of the erased record."),
+    "reason": TEXT_SCHEMA,
+    "author": TEXT_SCHEMA,
+    "erased_at": datetime_schema(),
+    "status": enum_schema(
+        ErasureProgress.values,
+        description="The text is erased in both states. While prompts are being rebuilt, fetches of "
+        "those that contained it get 410.",
+        title="ErasureState",
+    ),
+    "versions": integer_schema(description="Number of versions that contained the record. They get 410."),
+}
+ERASURE_SCHEMA = object_schema(ERASURE_FIELDS, title="Erasure")
+SAME_TEXT_SCHEMA = object_schema(
     {
-        "id": integer_schema(1),
-        "kind": enum_schema(MODELS, title="ErasureKind"),
-        "record": integer_schema(1, description="ID of the erased record."),
-        "reason": TEXT_SCHEMA,
-        "author": TEXT_SCHEMA,
-        "erased_at": datetime_schema(),
-        "status": enum_schema(
-            ErasureProgress.values,
-            description="The text is erased in both states. While prompts are being rebuilt, fetches of "
-            "those that contained it get 410.",
-            title="ErasureState",
+        "kind": {"type": "string", "description": "The kind of record, or `context_file`."},
+        "record": integer_schema(1, description="ID of the record or file."),
+        "name": TEXT_SCHEMA,
+        "is_current": boolean_schema(
+            description="Whether its current text contains the text. Otherwise only an earlier revision does."
         ),
-        "versions": integer_schema(description="Number of versions that contained the text."),
+        "is_erasable": boolean_schema(description="Whether it can be sent in `also_erase`."),
     },
-    title="Erasure",
+    title="SameText",
+)
+ALSO_CONTAINS_SCHEMA = array_schema(
+    SAME_TEXT_SCHEMA,
+    most=MAX_MATCHES,
+    description="Other records and files that contain the text, or a sentence of it. They are not erased.",
+)
+NEW_ERASURE_RESULT_SCHEMA = object_schema(
+    ERASURE_FIELDS
+    | {
+        "also_erased": array_schema(
+            ERASURE_SCHEMA, most=MAX_MATCHES, description="The erasures of the records in `also_erase`."
+        ),
+        "also_contains": ALSO_CONTAINS_SCHEMA,
+    },
+    title="ErasureResult",
+)
+PREVIEW_SCHEMA = object_schema(
+    {
+        "versions": integer_schema(description="Number of versions that contain the record."),
+        "also_contains": ALSO_CONTAINS_SCHEMA,
+    },
+    title="ErasurePreview",
 )
 ERASED_VERSION_SCHEMA = object_schema(
     {
@@ -61,14 +95,24 @@ ERASED_VERSION_SCHEMA = object_schema(
     },
     title="ErasedVersion",
 )
+RECORD_FIELDS: dict[str, Schema] = {
+    "kind": enum_schema(ERASABLE_MODELS, title="ErasureKind"),
+    "record": integer_schema(1, MAX_ID, description="ID of the record."),
+}
+ERASABLE_RECORD_SCHEMA = object_schema(RECORD_FIELDS, title="ErasableRecord")
 NEW_ERASURE_SCHEMA = object_schema(
-    {
-        "kind": enum_schema(MODELS, title="ErasureKind"),
-        "record": integer_schema(1, MAX_ID, description="ID of the record."),
+    RECORD_FIELDS
+    | {
         "reason": line_schema(
             500, least=1, description=("The reason. It is kept, so do not include personal data.")
         ),
+        "also_erase": array_schema(
+            ERASABLE_RECORD_SCHEMA,
+            most=MAX_MATCHES,
+            description="Further records to erase in the same transaction, such as those in `also_contains`.",
+        ),
     },
+    required=["kind", "record", "reason"],
     title="ErasureInput",
 )
 
@@ -113,15 +157,54 @@ def erased_version_json(version: PromptVersion) -> dict[str, Any]:
 
 
 def create_erasure(call: ApiRequest) -> ApiResponse:
-    """Erase a record. 202 means that a worker still rebuilds prompts; the text is gone already."""
-    model = MODELS[call.body["kind"]]
-    record = model.objects.in_workspace(call.workspace).filter(pk=call.body["record"]).first()
+    """Erase records. 202 means that a worker still rebuilds prompts; the text is gone already."""
+    record = require_erasable_record(call, call.body, "/record")
+    others = [
+        require_erasable_record(call, item, f"/also_erase/{position}/record")
+        for position, item in enumerate(call.body.get("also_erase", ()))
+    ]
+    also = {(one.kind, one.pk): one for one in others if (one.kind, one.pk) != (record.kind, record.pk)}
+    # Before the erasure: after it, nothing knows the text.
+    same_text = [one for one in find_same_text(record) if (one.kind, one.id) not in also]
+    erasures = erase_records([record, *also.values()], reason=call.body["reason"], by=call.actor)
+    for erasure in erasures:
+        enqueue_erasure(erasure)
+    first, *more = erasures
+    body = erasure_json(first) | {
+        "also_erased": [erasure_json(one) for one in more],
+        "also_contains": [same_text_json(one) for one in same_text],
+    }
+    is_rebuilding = any(one.state == ErasureProgress.REBUILDING for one in erasures)
+    return json_response(body, 202 if is_rebuilding else 201, Location=f"/api/v1/erasures/{first.pk}")
+
+
+def preview_erasure(call: ApiRequest) -> ApiResponse:
+    """Count the versions that would be refused, and list what else contains the text. Nothing changes."""
+    record = require_erasable_record(call, call.body, "/record")
+    versions = iterate_versions_with_record(call.workspace, record.kind, record.pk)
+    body = {
+        "versions": sum(1 for _version in versions),
+        "also_contains": [same_text_json(one) for one in find_same_text(record)],
+    }
+    return json_response(body)
+
+
+def require_erasable_record(call: ApiRequest, item: dict[str, Any], pointer: str) -> Record:
+    rows = ERASABLE_MODELS[item["kind"]].objects.in_workspace(call.workspace)
+    record = rows.filter(pk=item["record"]).first()
     if record is None:
-        raise ProblemError(validation_problem([FieldError("Record not found.", "/record")]))
-    erasure = erase_record(record, reason=call.body["reason"], by=call.actor)
-    enqueue_erasure(erasure)
-    status = 202 if erasure.state == ErasureProgress.REBUILDING else 201
-    return json_response(erasure_json(erasure), status, Location=f"/api/v1/erasures/{erasure.pk}")
+        raise ProblemError(validation_problem([FieldError("Record not found.", pointer)]))
+    return record
+
+
+def same_text_json(match: SameText) -> dict[str, Any]:
+    return {
+        "kind": match.kind,
+        "record": match.id,
+        "name": match.name,
+        "is_current": match.is_current,
+        "is_erasable": match.is_erasable,
+    }
 
 
 def erasure_json(erasure: Erasure) -> dict[str, Any]:
@@ -139,7 +222,7 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
 
 ACCEPTED_RESPONSE = {
     "description": "Erased; prompts are still being rebuilt.",
-    "content": {"application/json": {"schema": ERASURE_SCHEMA}},
+    "content": {"application/json": {"schema": NEW_ERASURE_RESULT_SCHEMA}},
 }
 urlpatterns: list[URLPattern] = [
     endpoint(
@@ -161,10 +244,25 @@ urlpatterns: list[URLPattern] = [
             permission=Permission.MANAGE_KEYS,
             touches=Touches.WORKSPACE,
             body=NEW_ERASURE_SCHEMA,
-            answer=ERASURE_SCHEMA,
+            answer=NEW_ERASURE_RESULT_SCHEMA,
             status=201,
             extra_responses=[(202, ACCEPTED_RESPONSE)],
             is_retryable=True,
+            tag="erasures",
+        ),
+    ),
+    endpoint(
+        "erasures:preview",
+        "erasures-preview",
+        post=Operation(
+            preview_erasure,
+            "Preview an erasure",
+            operation_id="previewErasure",
+            permission=Permission.MANAGE_KEYS,
+            touches=Touches.WORKSPACE,
+            budget="render",
+            body=ERASABLE_RECORD_SCHEMA,
+            answer=PREVIEW_SCHEMA,
             tag="erasures",
         ),
     ),

@@ -18,6 +18,7 @@ from core.db.write_ahead_log import truncate_write_ahead_log
 from personas.actors import Actor
 from personas.erasure.services import erase_contents, erase_record_text, list_personal_texts
 from personas.models import Erasure, ErasureProgress, Record, Workspace
+from personas.records.services import lock_record
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
@@ -26,42 +27,64 @@ from prompts.erasure.call_data import erase_call_data_containing, is_search_smal
 from prompts.erasure.label_builds import replace_versions
 from prompts.erasure.label_moves import list_labels_on_versions, move_labels_off_erased
 from prompts.labels.services import lock_prompts
-from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.models import AgentPrompt, PromptVersion
 from prompts.provenance.usage import iterate_record_ranges
 from prompts.versions.segments import list_content_digests
-from prompts.versions.selectors import get_contents
+from prompts.versions.selectors import find_tombstones, get_contents, list_erasable_records
 
 T = TypeVar("T")
-# Ranges or ids in one query.
+# Ranges, ids or digests in one query.
 CHUNK_SIZE = 200
 
 
-@transaction.atomic
 def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
-    """Erase a record, its revisions and its text in all versions, in one transaction.
+    """Erase a record, its revisions and its text in all versions."""
+    [erasure] = erase_records([record], reason=reason, by=by)
+    return erasure
+
+
+@transaction.atomic
+def erase_records(records: Sequence[Record], *, reason: str, by: Actor) -> list[Erasure]:
+    """Erase records, their revisions and their text in all versions, in one transaction.
 
     The values of calls that contain the text are erased too. If more than DRAMATIS_BUILD_AT_ONCE prompts must
-    be rebuilt, or much call data searched, the erasure is returned in the state `rebuilding`, and the caller
-    must enqueue `finish_erasure_job`. Until that has run, labels may point to versions whose text is erased,
-    and fetches of these get 410.
+    be rebuilt, or much call data searched, the erasures are returned in the state `rebuilding`, and the
+    caller must enqueue `finish_erasure_job`. Until that has run, labels may point to versions that contain an
+    erased record, and fetches of these get 410.
     """
-    texts = list_personal_texts(record)
+    # All records before the first prompt, as in an edit, so that the two cannot deadlock.
+    for record in sorted(records, key=lambda one: (one.kind, one.pk)):
+        lock_record(record)
+    # All texts before the first rebuild: otherwise that would store the text of the next record again.
+    erasures = [remove_record(record, reason=reason, by=by) for record in records]
+    # Robust: the erasure is committed by then, so an error here must not be reported as a failed erasure.
+    transaction.on_commit(truncate_write_ahead_log, robust=True)
+    agents = {prompt.agent_id for erasure in erasures for prompt in list_affected_prompts(erasure)}
+    for erasure in erasures:
+        prompts = list_agent_channels(erasure.workspace_id, agents).count()
+        if erasure.pending_texts is not None or prompts > settings.DRAMATIS_BUILD_AT_ONCE:
+            return erasures
+    return [finish_erasure(erasure.workspace_id, erasure.pk) for erasure in erasures]
+
+
+def remove_record(record: Record, *, reason: str, by: Actor) -> Erasure:
+    """Remove the text of a record from all tables, and return the tombstone. Prompts are not rebuilt."""
+    texts, users = list_personal_texts(record), record.agent_ids()
     kind, key, workspace = record.kind, record.pk, record.workspace_id
     erasure = erase_record_text(record, reason=reason, by=by)
+    lock_builds(workspace, users)
     versions = list(iterate_versions_with_record(workspace, kind, key))
     erase_comments(record, {version.pk for version in versions}, texts)
     digests = set(iterate_record_digests(versions, kind, key)) | find_digests_containing(
         workspace, versions, texts
     )
     parts = set(iterate_part_digests(workspace, kind, key))
-    erasable = parts | (digests - list_readable_digests(workspace, {version.pk for version in versions}))
-    erase_contents(workspace, erasable)
+    erase_contents(workspace, parts | (digests - find_shared_digests(workspace, digests)))
     erasure.digests, erasure.versions = (
-        sorted({*erasure.digests, *erasable}),
+        sorted({*erasure.digests, *parts, *digests}),
         sorted({*erasure.versions, *(row.pk for row in versions)}),
     )
-    is_small = is_search_small(workspace)
-    if is_small:
+    if is_search_small(workspace):
         erase_call_data_containing(workspace, texts)
     else:
         erasure.pending_texts = texts
@@ -69,12 +92,7 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     # see a newer time.
     erasure.at = erasure.rebuilding_since = timezone.now()
     erasure.save(update_fields=["digests", "versions", "at", "rebuilding_since", "pending_texts"])
-    # Robust: the erasure is committed by then, so an error here must not be reported as a failed erasure.
-    transaction.on_commit(truncate_write_ahead_log, robust=True)
-    agents = {prompt.agent_id for prompt in list_affected_prompts(erasure)}
-    if not is_small or list_agent_channels(workspace, agents).count() > settings.DRAMATIS_BUILD_AT_ONCE:
-        return erasure
-    return finish_erasure(workspace, erasure.pk)
+    return erasure
 
 
 @transaction.atomic
@@ -168,19 +186,33 @@ def find_digests_containing(
     return {digest for digest, data in contents.items() if data and any(text in data for text in needles)}
 
 
-def list_readable_digests(workspace: int, erased: set[int]) -> set[str]:
-    """Return the digests of all contents that latest or labelled versions use, other than the erased ones.
+def find_shared_digests(workspace: int, digests: set[str]) -> set[str]:
+    """Return those of these digests that a version without any erased record uses.
 
-    If such a version uses a digest, another record has the same text, so the content must not be erased.
+    Such a version contains another record with the same text. Its content is kept until that record is erased
+    too. The versions that contain an erased record are refused by their tombstones.
     """
-    prompts = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
-    labels = PromptLabel.objects.in_workspace(workspace)
-    rows = PromptVersion.objects.in_workspace(workspace).filter(
-        Q(pk__in=prompts.values("latest")) | Q(pk__in=labels.values("version"))
-    )
-    return {
-        digest
-        for version, segments, tools in rows.values_list("pk", "segments", "tools")
-        if version not in erased
-        for digest in list_content_digests(segments, tools)
-    }
+    rows = PromptVersion.objects.in_workspace(workspace).annotate(stored=Cast("segments", TextField()))
+    shared: set[str] = set()
+    for chunk in split_in_chunks(sorted(digests)):
+        condition = Q(tools__in=chunk)
+        for digest in chunk:
+            condition |= Q(stored__contains=digest)
+        users = rows.filter(condition).values_list("segments", "tools").order_by("pk")
+        for batch in split_in_chunks(users.iterator(chunk_size=CHUNK_SIZE)):
+            records = [list_erasable_records(segments) for segments, _tools in batch]
+            tombstones = find_tombstones(workspace, set().union(*records)).keys()
+            for (segments, tools), keys in zip(batch, records, strict=True):
+                if not keys & tombstones:
+                    shared |= digests & list_content_digests(segments, tools)
+    return shared
+
+
+def lock_builds(workspace: int, agents: Iterable[int]) -> None:
+    """Wait for builds of these agents, which may have loaded the text, and let no other one start.
+
+    The order of the locks is that of an edit and of a request for a release: record, workspace, prompts.
+    """
+    lock_workspace(workspace)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=list(agents))
+    lock_prompts(workspace, list(rows.order_by("pk").values_list("pk", flat=True)))

@@ -1,6 +1,7 @@
 """Pages to erase personal data permanently, and to list past erasures."""
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
@@ -17,7 +18,8 @@ from personas.models import Erasure, Record
 from personas.roles import Permission
 from personas.selectors import list_memories, list_user_profiles
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
-from prompts.erasure.services import erase_record, iterate_versions_with_record
+from prompts.erasure.same_text import ERASABLE_MODELS, SameText, find_same_text
+from prompts.erasure.services import erase_records, iterate_versions_with_record
 from prompts.models import PromptVersion
 from prompts.provenance.usage import get_record_usage
 from prompts.tasks import enqueue_erasure
@@ -31,7 +33,23 @@ class ErasureForm(forms.Form):
         max_length=500,
         help_text=_("Kept in the erasure record. Do not enter personal data."),
     )
+    # Kind and id of each, such as memory:12.
+    also = forms.MultipleChoiceField(
+        label=_("Erase these records too"), required=False, widget=forms.CheckboxSelectMultiple
+    )
     sure = forms.BooleanField(label=_("Yes, erase this text everywhere. This cannot be undone."))
+
+    def __init__(self, data: Any, same_text: Sequence[SameText]) -> None:
+        super().__init__(data)
+        choices = [(f"{one.kind}:{one.id}", describe_choice(one)) for one in same_text if one.is_erasable]
+        cast("forms.MultipleChoiceField", self.fields["also"]).choices = choices
+        if not choices:
+            del self.fields["also"]
+
+
+def describe_choice(match: SameText) -> str:
+    name = f"{match.kind_label}: {match.name}"
+    return name if match.is_current else f"{name} ({gettext('in an earlier revision')})"
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -54,30 +72,45 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
 @require_reauthentication
 def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
     record = get_erasable_record(request, family, key)
-    form = ErasureForm(request.POST if request.method == "POST" else None)
+    same_text = find_same_text(record)
+    form = ErasureForm(request.POST if request.method == "POST" else None, same_text)
     if request.method == "POST" and form.is_valid():
+        records = [record, *get_chosen_records(request, form.cleaned_data.get("also", ()))]
         try:
-            erasure = erase_record(record, reason=form.cleaned_data["reason"], by=request.actor)
+            erasures = erase_records(records, reason=form.cleaned_data["reason"], by=request.actor)
         except InvalidInput as error:
             form.add_error("reason", error.errors.get("reason", [error.message]))
         except DomainError as error:
             form.add_error(None, error.message)
         else:
-            enqueue_erasure(erasure)
+            for erasure in erasures:
+                enqueue_erasure(erasure)
             message = gettext("Text erased. Versions that contained it: %(count)s.")
-            messages.success(request, message % {"count": len(erasure.versions)})
-            return redirect("erasures:detail", request.workspace.slug, erasure.pk)
+            count = len({version for erasure in erasures for version in erasure.versions})
+            messages.success(request, message % {"count": count})
+            return redirect("erasures:detail", request.workspace.slug, erasures[0].pk)
     context: dict[str, Any] = {
         "form": form,
         "record": record,
         "family": family,
         "texts": list_all_texts(record),
+        "not_erasable": [one for one in same_text if not one.is_erasable],
         "usage": get_record_usage(request.workspace, record.kind, record.pk, limit=50),
         "versions": sum(
             1 for _version in iterate_versions_with_record(request.workspace, record.kind, record.pk)
         ),
     }
     return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)
+
+
+def get_chosen_records(request: WorkspaceRequest, choices: Iterable[str]) -> list[Record]:
+    """Return the records that the member chose from the list of those with the same text."""
+    keys = [choice.partition(":") for choice in choices]
+    rows = [
+        ERASABLE_MODELS[kind].objects.in_workspace(request.workspace).filter(pk=int(key)).first()
+        for kind, _colon, key in keys
+    ]
+    return [row for row in rows if row is not None]
 
 
 def get_erasable_record(request: WorkspaceRequest, family: str, key: str) -> Record:

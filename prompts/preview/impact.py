@@ -22,7 +22,7 @@ from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedR
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.versions.diff import count_common_prefix
 from prompts.versions.segments import ERASED_TEXT, list_content_digests
-from prompts.versions.selectors import get_contents
+from prompts.versions.selectors import get_contents, hide_contents, list_tombstoned_digests
 from prompts.versions.tool_definitions import (
     DefinitionJson,
     count_definition_tokens,
@@ -221,15 +221,16 @@ def load_latest_texts(
     contents = get_contents(workspace, digests | {version.report for _, version in versions})
     # Versions share most of their contents, so each is decoded once.
     texts = {digest: ERASED_TEXT if data is None else data.decode() for digest, data in contents.items()}
+    hidden = list_tombstoned_digests(workspace, [version.segments for _, version in versions])
     return {
         (prompt.agent_id, prompt.channel_id): LatestText(
             prompt,
             version,
-            get_stored_texts(version.segments, texts),
-            contents[version.report],
-            parse_definitions(contents.get(version.tools)),
+            get_stored_texts(version.segments, texts | dict.fromkeys(one, ERASED_TEXT) if one else texts),
+            hide_contents(contents, one)[version.report],
+            parse_definitions(hide_contents(contents, one).get(version.tools)),
         )
-        for prompt, version in versions
+        for (prompt, version), one in zip(versions, hidden, strict=True)
     }
 
 

@@ -9,7 +9,12 @@ from prompts.builds.tokens import count_tokens_cached
 from prompts.models import PromptVersion, ReleaseItem
 from prompts.versions.diff import CachePrefix, DiffBudget, VersionDiff, compare_segments
 from prompts.versions.segments import list_content_digests, list_hashed_values, unpack_segments
-from prompts.versions.selectors import get_contents, parse_definition_pair
+from prompts.versions.selectors import (
+    get_contents,
+    hide_contents,
+    list_tombstoned_digests,
+    parse_definition_pair,
+)
 
 # Items whose segments are loaded at once. It limits the memory for releases of a thousand prompts.
 CHUNK_SIZE = 100
@@ -150,16 +155,19 @@ def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGro
             for digest in list_content_digests(segments, tools)
         },
     )
+    tombstoned = list_tombstoned_digests(workspace, [segments for segments, _, _ in stored.values()])
+    hidden = dict(zip(stored, tombstoned, strict=True))
     budget = DiffBudget()
     for group, before, after in pairs:
-        (old, old_tools, old_sizes), (new, new_tools, new_sizes) = [
-            stored[key] for key in (before, after) if key is not None
-        ]
+        keys = [key for key in (before, after) if key is not None]
+        (old, old_tools, old_sizes), (new, new_tools, new_sizes) = [stored[key] for key in keys]
+        old_contents, new_contents = [hide_contents(contents, hidden[key]) for key in keys]
+        tool_contents = hide_contents(contents, set().union(*[hidden[key] for key in keys]))
         group.diff = compare_segments(
-            unpack_segments(old, contents),
-            unpack_segments(new, contents),
+            unpack_segments(old, old_contents),
+            unpack_segments(new, new_contents),
             count_tokens_cached,
             budget,
-            parse_definition_pair(contents, old_tools, new_tools),
+            parse_definition_pair(tool_contents, old_tools, new_tools),
             sizes=(old_sizes, new_sizes),
         )

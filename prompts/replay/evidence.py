@@ -25,7 +25,12 @@ from prompts.replay.rebuild_text import rebuild_evidence_text
 from prompts.replay.services import Replay
 from prompts.serving import slots_from_json
 from prompts.versions.segments import list_content_digests
-from prompts.versions.selectors import get_content_salts, get_contents, get_lockfile_parts
+from prompts.versions.selectors import (
+    get_content_salts,
+    get_lockfile_parts,
+    get_version_contents,
+    list_tombstoned_digests,
+)
 from prompts.versions.stored_inputs import InputsUnavailable, load_input_contents
 
 # Number of checkpoints to try, oldest first. The first checkpoint after a build may not cover the build: it
@@ -195,7 +200,7 @@ def get_stored_definitions(version: PromptVersion) -> str | None:
     """Return the tool definitions exactly as stored; None if the version has none or they were erased."""
     if not version.tools:
         return None
-    data = get_contents(version.workspace_id, [version.tools]).get(version.tools)
+    data = get_version_contents(version, [version.tools]).get(version.tools)
     return None if data is None else data.decode()
 
 
@@ -203,8 +208,10 @@ def list_salts(replay: Replay, inputs: Mapping[str, str] | None) -> dict[str, st
     """Return the salts of all texts in the bundle by digest. Erased texts have none."""
     version = replay.version
     digests = {*list_content_digests(version.segments, version.tools), *(inputs or ())}
+    [hidden] = list_tombstoned_digests(version.workspace_id, [version.segments])
     calls = [replay.entry.slots] if replay.entry else []
-    return get_content_salts(version.workspace_id, digests) | get_call_salts(version.workspace_id, *calls)
+    salts = get_content_salts(version.workspace_id, digests - hidden)
+    return salts | get_call_salts(version.workspace_id, *calls)
 
 
 def get_slot_contents(entry: LedgerEntry) -> dict[str, str] | None:
@@ -228,7 +235,7 @@ def get_stored_inputs(replay: Replay) -> dict[str, str] | None:
 
 def list_evidence_segments(version: PromptVersion) -> list[evidence_reader.EvidenceSegment]:
     """Return the segments of a version with their texts; an erased text is None."""
-    stored = get_contents(version.workspace_id, list_content_digests(version.segments))
+    stored = get_version_contents(version, list_content_digests(version.segments))
     contents = {digest: None if data is None else data.decode() for digest, data in stored.items()}
     return [
         evidence_reader.EvidenceSegment(

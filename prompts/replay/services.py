@@ -38,7 +38,7 @@ from prompts.proof.call_values import MissingCallValue
 from prompts.serving import slots_from_json
 from prompts.serving.response_body import select_call_tools
 from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_contents, get_text_salt
+from prompts.versions.selectors import get_text_salt, get_version_contents, list_erasable_records
 from prompts.versions.stored_inputs import build_call_prompt
 from prompts.versions.tool_definitions import DefinitionJson, list_definitions_json, parse_definitions
 
@@ -280,7 +280,7 @@ class VersionContents(NamedTuple):
 
 
 def load_version_contents(version: PromptVersion) -> VersionContents:
-    contents = get_contents(version.workspace_id, list_content_digests(version.segments, version.tools))
+    contents = get_version_contents(version, list_content_digests(version.segments, version.tools))
     erased = {
         digest for digest in list_content_digests(version.segments) if contents.get(digest, b"") is None
     }
@@ -293,5 +293,7 @@ def load_version_contents(version: PromptVersion) -> VersionContents:
 
 
 def list_version_erasures(version: PromptVersion, digests: set[str]) -> Sequence[Erasure]:
+    """List the erasures of records in the version, and those that erased one of these contents of it."""
     rows = Erasure.objects.in_workspace(version.workspace_id).order_by("at", "pk")
-    return [row for row in rows if digests & set(row.digests)]
+    records = list_erasable_records(version.segments)
+    return [row for row in rows if (row.kind, str(row.object_id)) in records or digests & set(row.digests)]

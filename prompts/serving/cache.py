@@ -28,6 +28,7 @@ from prompts.serving.rendered_prompt import (
 )
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
 from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.selectors import find_tombstones, list_erasable_records
 
 if TYPE_CHECKING:
     from prompts.serving.resolve import Resolution
@@ -169,6 +170,9 @@ def get_cached_version(
 
 def load_cached_version(workspace_id: int, version_id: int, erasures: int) -> CachedVersion:
     version = PromptVersion.objects.in_workspace(workspace_id).only(*VERSION_COLUMNS).get(pk=version_id)
+    # All contents may be stored, because versions with another record of the same text share them.
+    if find_tombstones(workspace_id, list_erasable_records(version.segments)):
+        raise VersionErased
     contents, salts = require_contents(workspace_id, list_content_digests(version.segments, version.tools))
     parts = build_render_parts(unpack_segments(version.segments, contents))
     return CachedVersion(

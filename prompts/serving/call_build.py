@@ -63,7 +63,8 @@ def mask_call_data(slots: Slots, inputs: PromptInputs) -> Slots:
 def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -> CachedVersion:
     """Return the version as this call builds it; it is not cached."""
     prompt, shortened = assemble_for_call(version.layout, inputs, slots)
-    warnings = get_assembly_warnings(prompt.report)
+    # Files and skills are left out by the build of the version, not by the call.
+    warnings = get_assembly_warnings(prompt.report)._replace(withheld=version.warnings.withheld)
     if shortened and version.layout in DATA_LAYOUTS:
         notice = f"The samples of {summarize_names(shortened)} show only a part of the data."
         warnings = warnings._replace(text=(*warnings.text, notice))

@@ -1,7 +1,7 @@
-"""The warnings of a served prompt: those of its text, and those of the moment.
+"""The warnings of a served prompt: those of the served version.
 
 Some warnings are about records and files outside the text, which can change while the version stays the same.
-They are taken from the report of the last build.
+For the latest version, they are taken from the report of the last build, which gave the same text.
 """
 
 import json
@@ -56,11 +56,11 @@ def combine_warnings(
 ) -> tuple[str, ...]:
     """Combine the warnings of a version with those of the last build (`current`).
 
-    The latest version has the text of the last build, so all warnings are current. An earlier version keeps
-    the warnings of its own text.
+    The latest version has the text of the last build, so all warnings are current. The last build says
+    nothing about an earlier version: its layout and records may be others.
     """
-    if current is None:
+    if current is None or not is_latest:
         return (*own.text, *own.withheld, *own.lost)
     if is_built_for_call:
         return (*own.text, *current.withheld, *own.lost)
-    return (*(current.text if is_latest else own.text), *current.withheld, *current.lost)
+    return (*current.text, *current.withheld, *current.lost)

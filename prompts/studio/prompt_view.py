@@ -18,7 +18,7 @@ from prompts.preview.services import PromptPreview
 from prompts.provenance.origins import RecordKey, get_url_key
 from prompts.studio.slot_form import SlotForm, fill_form_slots
 from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_contents, parse_build_report
+from prompts.versions.selectors import get_version_contents, parse_build_report
 
 # Longer texts are not diffed: the diff would be too slow for the live preview.
 MAX_COMPARED_LENGTH = 400_000
@@ -149,7 +149,7 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
     The caller makes sure that no build is pending.
     """
     digests = [*list_content_digests(version.segments), version.report]
-    contents = get_contents(version.workspace_id, digests)
+    contents = get_version_contents(version, digests)
     segments = unpack_segments(version.segments, contents)
     return PreviewResult(
         segments,

@@ -49,7 +49,13 @@ from prompts.replay.services import describe_erasures, list_version_erasures
 from prompts.serving.rendered_prompt import build_blocks_json, build_segments_json, list_section_chunks
 from prompts.serving.schema import BLOCK_SCHEMA, SEGMENT_SCHEMA, TOKENS_SCHEMA, TOOL_SCHEMA
 from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_contents, get_prompt_labels, get_tool_definitions
+from prompts.versions.selectors import (
+    get_prompt_labels,
+    get_tool_definitions,
+    get_version_contents,
+    has_erased_content,
+    list_erased_versions,
+)
 from prompts.versions.serializers import (
     CAUSE_SCHEMA,
     TEXT_SCHEMA,
@@ -117,6 +123,8 @@ VERSION_SCHEMA = object_schema(
     },
     title="Version",
 )
+# Versions with one digest among which one is looked for that was not erased.
+MAX_SAME_DIGEST = 1_000
 USAGE_PARAMETERS = {
     "agent": slug_schema(description="Only usages by this agent."),
     "channel": slug_schema(description="On this channel."),
@@ -229,7 +237,7 @@ def text_parts_json(text: str, segments: Sequence[Segment]) -> dict[str, Any]:
 
 def require_unerased_segments(version: PromptVersion) -> tuple[Segment, ...]:
     """Return the segments as built; raise PromptErased if a content was erased."""
-    contents = get_contents(version.workspace_id, list_content_digests(version.segments, version.tools))
+    contents = get_version_contents(version, list_content_digests(version.segments, version.tools))
     erased = {digest for digest, data in contents.items() if data is None}
     if erased:
         raise PromptErased(describe_erasures(list_version_erasures(version, erased)))
@@ -256,10 +264,23 @@ def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVers
 
 
 def get_version_by_digest(call: ApiRequest, key: str) -> PromptVersion:
-    version = list_versions_with_digest(call, key).first()
+    version = find_readable_version(list_versions_with_digest(call, key))
     if version is None:
         raise Http404
     return version
+
+
+def find_readable_version(rows: QuerySet[PromptVersion]) -> PromptVersion | None:
+    """Return the first of these versions, which have one digest; if it was erased, one that was not.
+
+    Versions with the same digest can contain different records of the same text.
+    """
+    first = rows.first()
+    if first is None or not has_erased_content(first):
+        return first
+    ids = list(rows.values_list("pk", flat=True)[:MAX_SAME_DIGEST])
+    erased = list_erased_versions(first.workspace_id, ids)
+    return next((rows.get(pk=key) for key in ids if key not in erased), first)
 
 
 VERSIONS_PATH = "agents/<slug:agent>/channels/<slug:channel>/versions"

@@ -24,6 +24,7 @@ from personas.api.views import endpoint
 from prompts.builds.tokens import count_tokens_cached
 from prompts.versions.api import (
     can_read_text,
+    find_readable_version,
     get_version_by_digest,
     list_versions_with_digest,
     require_unerased_segments,
@@ -102,7 +103,7 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
     against = call.query.get("against")
     if against is None:
         raise build_against_error("Name the version to compare with.")
-    before = list_versions_with_digest(call, against).first()
+    before = find_readable_version(list_versions_with_digest(call, against))
     if before is None:
         raise build_against_error("Version not found.")
     diff = compare_segments(

@@ -34,7 +34,7 @@ from prompts.provenance.origins import (
 )
 from prompts.versions.diff import find_per_call_offset
 from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
-from prompts.versions.selectors import get_contents, get_lockfile_parts, parse_build_report
+from prompts.versions.selectors import get_lockfile_parts, get_version_contents, parse_build_report
 from prompts.versions.text_rows import TextRow, group_rows_by_section
 from prompts.versions.tool_definitions import DefinitionJson, encode_definition, parse_definitions
 from skills.files.visible_text import VisibleText
@@ -130,7 +130,7 @@ class VersionPage:
         """Contents of the segments, the tool definitions and the report, loaded with one query."""
         version = self.version
         digests = list_content_digests(version.segments, version.tools)
-        return get_contents(version.workspace_id, [*digests, version.report])
+        return get_version_contents(version, [*digests, version.report])
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:

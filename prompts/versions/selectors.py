@@ -4,12 +4,13 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from core.db.compiled_query import CompiledQuery
 from core.db.fields import JOINED_BY
 from core.salted_digests import salt_digest
-from personas.models import Agent, Content, Workspace, sha256_digest
+from personas.erasure.services import ERASABLE_FIELDS
+from personas.models import Agent, Content, Erasure, Workspace, sha256_digest
 from prompts.assembly.segments import Segment
 from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
@@ -20,6 +21,10 @@ from prompts.versions.tool_definitions import parse_definitions
 
 # Large columns of a version that lists do not show.
 HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
+ERASABLE_KINDS = frozenset(model.kind for model in ERASABLE_FIELDS)
+# Kind and id of a record, as in the origin of a stored segment.
+RecordKey = tuple[str, str]
+StoredSegment = Mapping[str, Any]
 
 
 def list_heavy_columns(relation: str) -> list[str]:
@@ -67,9 +72,8 @@ def find_earlier_move(prompt: AgentPrompt, label: str, number: int) -> LabelMove
 
 
 def get_segments(version: PromptVersion) -> tuple[Segment, ...]:
-    return unpack_segments(
-        version.segments, get_contents(version.workspace_id, list_content_digests(version.segments))
-    )
+    contents = get_version_contents(version, list_content_digests(version.segments))
+    return unpack_segments(version.segments, contents)
 
 
 def get_segment_pair(
@@ -78,14 +82,18 @@ def get_segment_pair(
     """Return the segments of two versions of a workspace; shared contents are loaded once."""
     digests = {*list_content_digests(one.segments), *list_content_digests(other.segments)}
     contents = get_contents(one.workspace_id, digests)
-    return unpack_segments(one.segments, contents), unpack_segments(other.segments, contents)
+    [hidden, other_hidden] = list_tombstoned_digests(one.workspace_id, [one.segments, other.segments])
+    return (
+        unpack_segments(one.segments, hide_contents(contents, hidden)),
+        unpack_segments(other.segments, hide_contents(contents, other_hidden)),
+    )
 
 
 def get_tool_definitions(version: PromptVersion) -> list[dict[str, Any]]:
     """Return the tool definitions of a version; empty if it has none or they were erased."""
     if not version.tools:
         return []
-    return parse_definitions(get_contents(version.workspace_id, [version.tools]).get(version.tools))
+    return parse_definitions(get_version_contents(version, [version.tools]).get(version.tools))
 
 
 def get_definition_pair(
@@ -93,7 +101,10 @@ def get_definition_pair(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the tool definitions of two versions of a workspace for a comparison."""
     digests = {version.tools for version in (one, other) if version.tools}
-    contents = get_contents(one.workspace_id, digests) if digests else {}
+    if not digests:
+        return [], []
+    hidden = list_tombstoned_digests(one.workspace_id, [one.segments, other.segments])
+    contents = hide_contents(get_contents(one.workspace_id, digests), set().union(*hidden))
     return parse_definition_pair(contents, one.tools, other.tools)
 
 
@@ -111,7 +122,7 @@ def parse_definition_pair(
 
 def get_build_report(version: PromptVersion) -> dict[str, Any]:
     """Return the build report: truncated and omitted parts, lost inputs and warnings."""
-    return parse_build_report(get_contents(version.workspace_id, [version.report]), version)
+    return parse_build_report(get_version_contents(version, [version.report]), version)
 
 
 def parse_build_report(contents: Mapping[str, bytes | None], version: PromptVersion) -> dict[str, Any]:
@@ -140,9 +151,10 @@ def load_version_texts(workspace: Workspace | int, version_ids: Sequence[int]) -
     stored = list(rows.values_list("pk", "segments", "tools"))
     digests = {digest for _pk, segments, tools in stored for digest in list_content_digests(segments, tools)}
     contents = get_contents(workspace, digests)
+    hidden = list_tombstoned_digests(workspace, [segments for _pk, segments, _tools in stored])
     return {
-        pk: "".join([segment.text for segment in unpack_segments(segments, contents)])
-        for pk, segments, _tools in stored
+        pk: "".join([segment.text for segment in unpack_segments(segments, hide_contents(contents, one))])
+        for (pk, segments, _tools), one in zip(stored, hidden, strict=True)
     }
 
 
@@ -195,14 +207,77 @@ def get_text_salt(version: PromptVersion) -> str:
     return combine_text_salts(version.segments, salts)
 
 
-def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[int]:
-    """Return the ids of these versions of which some text was erased, with two queries."""
-    rows = query_used_contents(workspace, set(ids))
-    digests = {key: list_content_digests(segments, tools) for key, segments, tools in rows}
-    if not digests:
+# --- erased text ---------------------------------------------------------------------------------------
+# A version that contains an erased record is tombstoned: it is refused even if all its contents are stored,
+# because a version with another record of the same text shares them.
+
+
+def list_erasable_records(segments: Iterable[StoredSegment]) -> set[RecordKey]:
+    """Return the records in stored segments that are of a kind that can be erased."""
+    origins = [row["origin"] for row in segments if "origin" in row]
+    return {(origin["kind"], origin["id"]) for origin in origins if origin["kind"] in ERASABLE_KINDS}
+
+
+def find_tombstones(workspace: Workspace | int, records: Iterable[RecordKey]) -> dict[RecordKey, Erasure]:
+    """Return the erasures of these records, with one query. It uses the index of the unique constraint."""
+    ids: dict[str, list[int]] = {}
+    for kind, key in records:
+        ids.setdefault(kind, []).append(int(key))
+    if not ids:
+        return {}
+    condition = Q()
+    for kind, keys in ids.items():
+        condition |= Q(kind=kind, object_id__in=keys)
+    rows = Erasure.objects.in_workspace(workspace).filter(condition).defer("versions", "pending_texts")
+    return {(row.kind, str(row.object_id)): row for row in rows}
+
+
+def list_tombstoned_digests(
+    workspace: Workspace | int, segment_lists: Sequence[Iterable[StoredSegment]]
+) -> list[set[str]]:
+    """Return for each version, given by its segments, the contents with text of records that were erased."""
+    records = [list_erasable_records(segments) for segments in segment_lists]
+    tombstones = find_tombstones(workspace, set().union(*records))
+    return [
+        get_hidden_digests(segments, {key: tombstones[key] for key in keys if key in tombstones})
+        for segments, keys in zip(segment_lists, records, strict=True)
+    ]
+
+
+def get_hidden_digests(
+    segments: Iterable[StoredSegment], tombstones: Mapping[RecordKey, Erasure]
+) -> set[str]:
+    if not tombstones:
         return set()
+    hidden = {digest for erasure in tombstones.values() for digest in erasure.digests}
+    for row in segments:
+        origin = row.get("origin", {})
+        if (origin.get("kind"), origin.get("id")) in tombstones:
+            hidden |= list_content_digests([row])
+    return hidden
+
+
+def hide_contents(contents: dict[str, bytes | None], hidden: set[str]) -> dict[str, bytes | None]:
+    """Return the contents without the data of the hidden ones, as if it were erased."""
+    return contents | dict.fromkeys(hidden & contents.keys()) if hidden else contents
+
+
+def get_version_contents(version: PromptVersion, digests: Iterable[str]) -> dict[str, bytes | None]:
+    """Return contents of a version. Those with text of an erased record are None."""
+    [hidden] = list_tombstoned_digests(version.workspace_id, [version.segments])
+    return hide_contents(get_contents(version.workspace_id, digests), hidden)
+
+
+def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[int]:
+    """Return the ids of these versions that contain an erased record or content, with three queries."""
+    rows = list(query_used_contents(workspace, set(ids)))
+    if not rows:
+        return set()
+    digests = {key: list_content_digests(segments, tools) for key, segments, tools in rows}
     erased = set(query_erased_digests(workspace, set().union(*digests.values())))
-    return {key for key, used in digests.items() if used & erased}
+    records = {key: list_erasable_records(segments) for key, segments, _tools in rows}
+    tombstones = find_tombstones(workspace, set().union(*records.values())).keys()
+    return {key for key in digests if digests[key] & erased or records[key] & tombstones}
 
 
 @CompiledQuery

@@ -1,5 +1,6 @@
 """Version pages: the timeline of an agent's prompts, one version in detail, and downloads."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -8,18 +9,18 @@ from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from personas.models import Agent, ReleasePolicy
+from personas.models import Agent, Erasure, ReleasePolicy
 from personas.tenancy.middleware import WorkspaceRequest
 from prompts.builds.tokens import count_tokens_cached
 from prompts.labels import action_views
 from prompts.labels.forms import LabelForm, RollBackForm
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, PromptVersion
 from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version_or_404
-from prompts.replay.services import load_version_contents
+from prompts.replay.services import describe_erasures, load_version_contents
 from prompts.versions import diff_views
 from prompts.versions.diff_views import SHOW_ALL
 from prompts.versions.page import VersionPage
-from prompts.versions.selectors import find_earlier_move, get_segments
+from prompts.versions.selectors import find_earlier_move
 from prompts.versions.serializers import version_json
 from prompts.versions.size_history import load_size_history
 from prompts.versions.sizes import build_size_table, describe_contributors
@@ -148,7 +149,10 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
 def download_version_text(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     """Download the text; slots appear as their placeholders."""
     row = get_prompt_or_404(request, prompt)
-    text = "".join([segment.text for segment in get_segments(get_version_or_404(row, number))])
+    contents = load_version_contents(get_version_or_404(row, number))
+    if contents.erasures:
+        return build_erased_response(contents.erasures)
+    text = "".join([segment.text for segment in contents.segments])
     return set_version_filename(
         HttpResponse(text.encode(), content_type="text/markdown; charset=utf-8"), row, number, "md"
     )
@@ -156,9 +160,17 @@ def download_version_text(request: WorkspaceRequest, prompt: int, number: int) -
 
 def download_version_json(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     row = get_prompt_or_404(request, prompt)
-    data = version_json(get_version_or_404(row, number))
+    version = get_version_or_404(row, number)
+    if erasures := load_version_contents(version).erasures:
+        return build_erased_response(erasures)
+    data = version_json(version)
     response = JsonResponse(data, json_dumps_params={"ensure_ascii": False, "indent": 2})
     return set_version_filename(response, row, number, "json")
+
+
+def build_erased_response(erasures: Sequence[Erasure]) -> HttpResponse:
+    text = describe_erasures(erasures)
+    return HttpResponse(f"{text}\n", status=410, content_type="text/plain; charset=utf-8")
 
 
 def set_version_filename(

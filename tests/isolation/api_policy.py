@@ -50,6 +50,7 @@ PERMISSIONS: dict[str, Permission] = {
     "POST releases-requestChanges": APPROVE,
     "POST releases-override": Permission.OVERRIDE,
     "POST erasures-list": KEYS,
+    "POST erasures-preview": KEYS,
     "POST labels-protect": MEMBERS,
     "PATCH members-one": MEMBERS,
     "DELETE members-one": MEMBERS,

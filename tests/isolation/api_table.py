@@ -362,6 +362,9 @@ PROMPTS: dict[str, Row] = {
         body=lambda s, h: {"kind": "memory", "record": s.row(h, "memories").pk, "reason": "Asked for."},
         narrow=403,
     ),
+    "POST erasures-preview": Row(
+        body=lambda s, h: {"kind": "memory", "record": s.row(h, "memories").pk}, changes=False, narrow=403
+    ),
     "POST releases-override": Row(RELEASE, body=constant({"reason": "Fire."})),
     # The record is a soul, which such keys cannot read.
     "POST preview": Row(body=preview_body, changes=False, narrow=403, others={"owner on channels": 403}),
