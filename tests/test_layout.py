@@ -221,7 +221,12 @@ WHERE_IS = [
     ("Where are the rows of long lists rendered?", "jinja", "project/jinja.py", "build_environment"),
     ("Where is personal data erased?", "erasure", "prompts/erasure/services.py", "erase_record"),
     ("Which other records contain the text?", "erasure", "prompts/erasure/same_text.py", "find_same_text"),
-    ("What refuses a tombstoned version?", "tombstone", "prompts/versions/selectors.py", "find_tombstones"),
+    (
+        "What refuses a version with an erased record?",
+        "versions",
+        "prompts/versions/selectors.py",
+        "find_tombstones",
+    ),
     ("Where is the rate limit?", "rate_limit", "personas/api/rate_limits.py", "RateLimiter"),
     (
         "Where is an API key authenticated?",
