@@ -1,5 +1,8 @@
 """Queries for records, for pages and the API. Each query is limited to one workspace."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.db.models import Count, Prefetch, Q, QuerySet
 
 from personas.models import (
@@ -93,6 +96,16 @@ def list_audit_events(workspace: Workspace) -> QuerySet[AuditEvent]:
 def list_revisions(record: Record) -> QuerySet[Revision]:
     rows = Revision.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     return rows.order_by("-number")
+
+
+def get_first_snapshots(records: Sequence[Record], authors: Sequence[str]) -> dict[int, dict[str, Any]]:
+    """Return the content of records at their creation, by id: of those that one of these authors created."""
+    if not records:
+        return {}
+    rows = Revision.objects.in_workspace(records[0].workspace_id).filter(
+        kind=records[0].kind, object_id__in=[record.pk for record in records], number=1
+    )
+    return dict(rows.filter(author_label__in=authors).values_list("object_id", "data"))
 
 
 def list_agents_using(record: Record) -> QuerySet[Agent]:

@@ -61,7 +61,8 @@ class Operation:
     # Name of the operation in generated clients: a verb and a noun in lowerCamelCase, such as `createAgent`.
     operation_id: str = ""
     permission: Permission = Permission.READ
-    # Whether bot keys may use this operation too, in addition to admin keys.
+    # Whether bot keys may use this operation too, in addition to admin keys. To them it returns no text that
+    # others wrote, unless it serves released text and writes a ledger row (docs/keys.md, What bots read).
     bots: bool = False
     # Verb that a key needs. If empty, it follows from `permission`.
     verb: str = ""

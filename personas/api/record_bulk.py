@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from django.urls import URLPattern
 
@@ -41,9 +41,6 @@ class RecordBulk(RecordLookup[R]):
 
     # Whether the resource has the bulk actions archive and restore, as its list page has.
     has_bulk_actions: ClassVar[bool] = True
-
-    def to_json(self, record: R) -> dict[str, Any]:
-        raise NotImplementedError
 
     def archive(self, call: ApiRequest, record: R) -> None:
         raise NotImplementedError

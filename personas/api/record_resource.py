@@ -25,6 +25,7 @@ from personas.api.pagination import (
 )
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_bulk import RecordBulk
+from personas.api.record_lookup import check_can_search
 from personas.api.record_schema import (
     RESOURCES_BY_KIND,
     REVISION_SCHEMA,
@@ -115,6 +116,7 @@ class RecordResource(RecordBulk[R]):
         if since := call.query.get("updated_since"):
             rows = rows.filter(updated_at__gte=since)
         if text := call.query.get("q", "").strip():
+            check_can_search(call)
             condition = Q()
             for field in self.search_fields:
                 condition |= Q(**{f"{field}__icontains": text})
@@ -123,18 +125,19 @@ class RecordResource(RecordBulk[R]):
 
     def paginate(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
         page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-        return page_response(call, page, [self.to_json(row) for row in page.rows])
+        return page_response(call, page, self.records_json(call, page.rows))
 
     def add(self, call: ApiRequest) -> ApiResponse:
         values, message = self.parse_values(call, is_new=True)
         with self.api_error_names():
             record = self.create(call, values, message)
-        return self.record_response(self.reload(record), status=201, Location=self.get_url(record))
+        return self.record_response(self.reload(record), status=201, call=call, Location=self.get_url(record))
 
     def read(self, call: ApiRequest, key: Any) -> ApiResponse:
         record = self.find_record(call, key)
         fields = call.query.get("fields", "")
-        return json_response(select_fields(self.to_json(record), fields), ETag=get_record_etag(record))
+        body = self.records_json(call, [record])[0]
+        return json_response(select_fields(body, fields), ETag=get_record_etag(record))
 
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         """Update the fields that the body contains (PATCH).
@@ -230,8 +233,12 @@ class RecordResource(RecordBulk[R]):
             return record
         return self.get_queryset(record.workspace).get(pk=record.pk)
 
-    def record_response(self, record: R, status: int = 200, **headers: str) -> ApiResponse:
-        return json_response(self.to_json(record), status, ETag=get_record_etag(record), **headers)
+    def record_response(
+        self, record: R, status: int = 200, *, call: ApiRequest | None = None, **headers: str
+    ) -> ApiResponse:
+        """Return the record. An operation that bots may use passes its `call`, for the rule about text."""
+        body = self.records_json(call, [record])[0] if call else self.to_json(record)
+        return json_response(body, status, ETag=get_record_etag(record), **headers)
 
     def get_url(self, record: R) -> str:
         return f"/api/v1/{self.name}/{getattr(record, self.lookup_field)}"
@@ -317,7 +324,7 @@ class RecordResource(RecordBulk[R]):
         list_params = {**LIST_PARAMS, **self.filters}
         read_options: dict[str, Any] = {
             "permission": Permission.READ,
-            "bots": True,
+            "bots": self.bots_may_read,
             "touches": self.read_touches,
             "tag": tag,
         }
@@ -340,7 +347,7 @@ class RecordResource(RecordBulk[R]):
                     self.index,
                     f"List {route.replace('-', ' ')}",
                     operation_id=f"list{plural}",
-                    note="Oldest first. Archived records are excluded by default.",
+                    note=f"Oldest first. Archived records are excluded by default.{self.bots_note}",
                     answer=page_schema(response_schema),
                     query=list_params,
                     **read_options,
@@ -366,7 +373,7 @@ class RecordResource(RecordBulk[R]):
                     self.read,
                     f"Get {one}",
                     operation_id=f"get{noun}",
-                    note="Send the ETag of the response as If-Match to change it.",
+                    note=f"Send the ETag of the response as If-Match to change it.{self.bots_note}",
                     answer=response_schema,
                     query={"fields": FIELDS_PARAM},
                     extra_responses=NOT_MODIFIED_RESPONSES,
@@ -422,7 +429,7 @@ class RecordResource(RecordBulk[R]):
                     note="Each change is a revision with author and content.",
                     answer=page_schema(REVISION_SCHEMA),
                     query=PAGINATION_PARAMS,
-                    **read_options,
+                    **{**read_options, "bots": False},
                 ),
             ),
             endpoint(

@@ -33,6 +33,8 @@ from personas.tenancy.models import WorkspaceOwned
 
 MESSAGE_SCHEMA = line_schema(200, title="ChangeMessage", description="The reason, shown in the history.")
 
+OTHERS_TEXT_NOTE = "Null for bots that did not write it."
+
 Snapshot = Mapping[str, Any]
 # A linked model, and its field that identifies a linked row in JSON.
 LinkTarget = tuple[type[WorkspaceOwned], str]
@@ -91,6 +93,12 @@ class RecordSchema:
     write_touches: ClassVar[Touches] = Touches.WORKSPACE
     add_touches: ClassVar[Touches] = Touches.WORKSPACE
     write_permission: ClassVar[Permission] = Permission.EDIT
+    # Whether bot keys may list and read these records. They get the text only of those that they created
+    # themselves: all other text reaches bots with prompts, which are released and recorded in the ledger.
+    bots_may_read: ClassVar[bool] = False
+    bots_note: ClassVar[str] = ""
+    # The fields with text, which bots get only as far as they wrote it.
+    text_fields: ClassVar[tuple[str, ...]] = ()
     bots_may_add: ClassVar[bool] = False
     bots_may_remove: ClassVar[bool] = False
     filters: ClassVar[Mapping[str, Schema]] = {}
@@ -213,6 +221,8 @@ class RecordSchema:
 
     def response_schema(self) -> Schema:
         writable = {name: self.response_field_schema(name) for name in self.writable_fields()}
+        if self.bots_may_read:
+            writable |= {name: optional_text_schema(writable[name]) for name in self.text_fields}
         fields = {
             "id": integer_schema(1),
             **({self.lookup_field: {"type": "string"}} if self.lookup_field == "slug" else {}),
@@ -260,6 +270,15 @@ def relax_schema(schema: Schema) -> Schema:
     if "anyOf" in relaxed:
         relaxed["anyOf"] = [relax_schema(option) for option in relaxed["anyOf"]]
     return relaxed
+
+
+def optional_text_schema(schema: Schema) -> Schema:
+    """Return the response schema of text that bots get only if they wrote it. Steps keep their states."""
+    if "items" not in schema:
+        return nullable_schema(schema) | {"description": OTHERS_TEXT_NOTE}
+    item = schema["items"]
+    properties = item["properties"] | {"title": optional_text_schema(item["properties"]["title"])}
+    return schema | {"items": item | {"properties": properties}}
 
 
 def remove_defaults(schema: Schema) -> Schema:

@@ -91,6 +91,11 @@ def convert_datetime_param(value: Any, schema: Schema) -> Any:
 log = structlog.get_logger(__name__)
 SAFE_METHODS = ("GET", "HEAD")
 METHODS = ("get", "post", "put", "patch", "delete")
+NOT_FOR_BOTS_DETAIL = "This operation requires an admin key. This is a bot key."
+NO_TEXT_FOR_BOTS_DETAIL = (
+    "Bot keys get text only with what is released and recorded in the ledger: fetch or render the prompt or "
+    "fetch its skills, or use an admin key with the verb `read`."
+)
 ACCEPTS_JSON = frozenset({"*/*", "application/json"})
 
 
@@ -197,7 +202,7 @@ def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
 def missing_permission_problem(caller: ApiClient, operation: Operation) -> Problem:
     """Tell what the key lacks: the kind of key, a verb, or the role of the member that it acts for."""
     if caller.is_bot and not operation.bots:
-        return out_of_scope_problem("This operation requires an admin key. This is a bot key.")
+        return out_of_scope_problem(NOT_FOR_BOTS_DETAIL if operation.is_write else NO_TEXT_FOR_BOTS_DETAIL)
     verb = get_required_verb(operation.permission, caller.key.kind)
     if verb in get_key_verbs(caller.key.scopes, caller.key.kind):
         return out_of_scope_problem("The member that this key acts for does not have the required role.")

@@ -35,6 +35,7 @@ VERB_CHOICES = (
 )
 VERB_HELP = _(
     "“Render prompts” fetches a prompt with values for one call. With "
+    "“Read records”, a bot gets no text that others wrote. With "
     "“Write”, a bot can propose memories, complete task steps and push files, "
     "and an admin key can edit what its creator can edit. “Manage” covers "
     "sources, keys and protected labels. Release without approval only in an "

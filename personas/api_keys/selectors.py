@@ -6,6 +6,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from core.db.compiled_query import CompiledQuery
+from personas.actors import Actor
 from personas.api_keys.descriptions import (
     STATE_LABELS,
     STATE_TONES,
@@ -13,7 +14,7 @@ from personas.api_keys.descriptions import (
     describe_verbs,
     get_key_state,
 )
-from personas.api_keys.format import ADMIN
+from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import can_activate_memories, resolve_permissions
 from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
 from personas.roles import Permission
@@ -72,6 +73,17 @@ def list_keys(workspace: Workspace) -> QuerySet[ApiKey]:
 def list_created_keys(key: ApiKey) -> list[ApiKey]:
     """Return the valid keys that were created with this key by the API."""
     return list(filter_active_keys(list_keys(key.workspace).filter(creator_key=key)))
+
+
+def list_bot_labels(key: ApiKey) -> list[str]:
+    """Return the labels under which the bot of this key writes: one per key of its chain of rotations.
+
+    Names of keys are unique in a workspace and never change.
+    """
+    rows = ApiKey.objects.in_workspace(key.workspace_id).filter(
+        Q(pk=key.origin_key_id) | Q(origin=key.origin_key_id), kind=BOT
+    )
+    return [Actor.bot(name).label for name in rows.values_list("name", flat=True)]
 
 
 def filter_active_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:

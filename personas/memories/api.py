@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
+from personas.api.authentication import ApiClient
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches, is_proposing
 from personas.api.operations import ApiRequest, Operation
@@ -26,6 +27,7 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
+from personas.api_keys.selectors import list_bot_labels
 from personas.errors import InvalidInput
 from personas.memories.memory_file import (
     DEFAULT_SOURCE,
@@ -119,7 +121,9 @@ class MemoryResource(RecordResource[Memory]):
     agent_path = "agent__slug"
     read_touches = write_touches = Touches.AGENT
     add_touches = Touches.PROPOSAL
-    bots_may_add = True
+    bots_may_read = bots_may_add = True
+    text_fields = ("text", "source")
+    bots_note = " Bot keys get only memories that they wrote."
     filters = {
         "agent": slug_schema(description="Only memories of this agent and shared memories."),
         "status": enum_schema(
@@ -132,6 +136,10 @@ class MemoryResource(RecordResource[Memory]):
 
     def filter_by_agents(self, rows: QuerySet[Memory], agents: Iterable[str]) -> QuerySet[Memory]:
         return rows.filter(Q(agent__slug__in=list(agents)) | Q(agent=None))
+
+    def filter_for_bot(self, rows: QuerySet[Memory], caller: ApiClient) -> QuerySet[Memory]:
+        """Return the memories that the bot wrote. Active memories of others are in its prompt."""
+        return rows.filter(author_label__in=list_bot_labels(caller.key))
 
     def apply_filters(self, rows: QuerySet[Memory], call: ApiRequest) -> QuerySet[Memory]:
         if agent := call.query.get("agent"):

@@ -119,7 +119,6 @@ class PersonaFileOperations:
                     self.export_file,
                     f"Get {with_article(resource.singular)} as {self.file_name}",
                     operation_id=f"get{noun}File",
-                    bots=True,
                     touches=resource.read_touches,
                     extra_content={
                         MARKDOWN_TYPE: {

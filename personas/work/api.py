@@ -77,12 +77,13 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         A bot may do so only with a key that is limited to some agents: responsibilities have no proposals
         that people could review, unlike memories.
         """
+        # Before the lookup: the response must not tell whether there is such a title.
+        if call.caller.is_bot and call.caller.agents is None:
+            raise ProblemError(Problem(403, "out_of_scope", REMOVE_REFUSAL))
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
         responsibility = rows.filter(title=call.body["title"].strip()).first()
         if responsibility is None:
             raise Http404
-        if call.caller.is_bot and call.caller.agents is None:
-            raise ProblemError(Problem(403, "out_of_scope", REMOVE_REFUSAL))
         archive_record(responsibility, by=call.actor)
         return no_content_response()
 
@@ -158,7 +159,9 @@ class TaskResource(RecordResource[Task]):
     schema_overrides = {"steps": STEPS_SCHEMA}
     agent_path = "agent__slug"
     read_touches = write_touches = add_touches = Touches.AGENT
-    bots_may_add = True
+    bots_may_read = bots_may_add = True
+    text_fields = ("title", "description", "steps")
+    bots_note = " Bot keys get only text that they wrote."
     filters = {
         **AGENT_FILTER,
         "status": enum_schema(
@@ -189,7 +192,7 @@ class TaskResource(RecordResource[Task]):
         if position >= task.steps.count():
             raise Http404
         saved = tick_step(task, position, is_done=call.body["is_done"], by=call.actor)
-        return self.record_response(self.reload(saved))
+        return self.record_response(self.reload(saved), call=call)
 
     def extra_urls(self) -> list[URLPattern]:
         return [

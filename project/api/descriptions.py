@@ -90,7 +90,7 @@ OPERATION_DESCRIPTIONS = {
     "affect the others.",
     "listPrompts": "One prompt per agent and channel, with its labels and its latest version.",
     "rebuildPrompts": "A prompt gets a new version only if its text has changed.",
-    "listPromptVersions": "The list does not contain texts.",
+    "listPromptVersions": "Without texts; for bot keys also without author, message and causes.",
     "getPromptVersionByNumber": "Does not contain the text. Get it by its digest.",
     "getPromptVersion": "Several prompts can have a version with this digest: `first` is the first of them.",
     "listPromptVersionUsages": "The same text has the same digest.",
@@ -105,7 +105,7 @@ OPERATION_DESCRIPTIONS = {
     # --- ledger -------------------------------------------------------------------------------------------
     "listLedgerEntries": "A bot key sees only its own fetches.",
     "listOutdatedBots": "Bots whose last fetch returned another version than they would get now.",
-    "getLedgerEntry": "Includes the values of the call.",
+    "getLedgerEntry": "Includes the values of the call, except for bot keys.",
     "replayLedgerEntry": "The text is compared with the recorded digest. If it differs, the response is 409.",
     "getLedgerEvidence": "A bundle that can be verified without this server.",
     "replayPrompt": "The version that the label pointed to at that time. No ledger entry is written.",

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.urls import URLPattern
 
+from personas.api.authentication import ApiClient
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_list
@@ -67,7 +68,7 @@ LIST_PARAMETERS = {
 def api_list_bots(call: ApiRequest) -> ApiResponse:
     bots = list_visible_bots(call)
     page = paginate_list(bots, "bots", limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, [bot_json(bot) for bot in page.rows])
+    return page_response(call, page, [bot_json(call.caller, bot) for bot in page.rows])
 
 
 def list_visible_bots(call: ApiRequest) -> list[Bot]:
@@ -85,7 +86,7 @@ def has_values(bot: Bot, query: dict[str, Any]) -> bool:
     return all(name not in query or query[name] == value for name, value in values.items())
 
 
-def bot_json(bot: Bot) -> dict[str, Any]:
+def bot_json(caller: ApiClient, bot: Bot) -> dict[str, Any]:
     return {
         "key": {"id": bot.key.pk, "name": bot.key.name},
         "agent": bot.prompt.agent.slug,
@@ -95,7 +96,7 @@ def bot_json(bot: Bot) -> dict[str, Any]:
         "since": bot.since and datetime_json(bot.since),
         "released": bot.released and version_ref_json(bot.released),
         "served": served_version_json(bot),
-        "loaded": loaded_text_json(bot),
+        "loaded": loaded_text_json(caller, bot),
     }
 
 
@@ -109,14 +110,14 @@ def served_version_json(bot: Bot) -> dict[str, Any] | None:
     }
 
 
-def loaded_text_json(bot: Bot) -> dict[str, Any] | None:
+def loaded_text_json(caller: ApiClient, bot: Bot) -> dict[str, Any] | None:
     if bot.report is None:
         return None
     return {
         "report_id": bot.report.pk,
         "version": bot.loaded.number if bot.loaded else None,
         "digest": bot.report.digest,
-        **report_details_fields_json(bot.details),
+        **report_details_fields_json(caller, bot.details),
         "reported_at": datetime_json(bot.report.at),
     }
 

@@ -178,10 +178,10 @@ def index(call: ApiRequest) -> ApiResponse:
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_response(call, page, [digest_report_json(row) for row in page.rows])
+    return page_response(call, page, [digest_report_json(call.caller, row) for row in page.rows])
 
 
-def report_fields_json(row: DigestReport, details: ReportDetails) -> dict[str, Any]:
+def report_fields_json(caller: ApiClient, row: DigestReport, details: ReportDetails) -> dict[str, Any]:
     return {
         "id": row.pk,
         "agent": row.prompt.agent.slug,
@@ -192,17 +192,23 @@ def report_fields_json(row: DigestReport, details: ReportDetails) -> dict[str, A
         "ledger_id": row.ledger_id,
         "request_id": row.request_id,
         "status": details.status or None,
-        **report_details_fields_json(details),
+        **report_details_fields_json(caller, details),
         "created_at": datetime_json(row.at),
     }
 
 
-def report_details_fields_json(details: ReportDetails) -> dict[str, Any]:
+def report_details_fields_json(caller: ApiClient, details: ReportDetails) -> dict[str, Any]:
+    """Serialize what was loaded. Bots get the changed lines only of a text that they were served.
+
+    The lines of another text would tell a bot which of them it has guessed.
+    """
+    changes = details.changes
+    is_visible = changes is not None and (not caller.is_bot or changes.ledger_id is not None)
     return {
         "path": details.path,
         "reason": details.reason,
         "session": details.session,
-        "changed_lines": details.changes and changed_lines_json(details.changes),
+        "changed_lines": changed_lines_json(changes) if changes and is_visible else None,
     }
 
 
@@ -215,9 +221,9 @@ def changed_lines_json(changes: LineChanges) -> dict[str, Any]:
     }
 
 
-def digest_report_json(row: DigestReport) -> dict[str, Any]:
+def digest_report_json(caller: ApiClient, row: DigestReport) -> dict[str, Any]:
     return {
-        **report_fields_json(row, parse_report_details(row.details)),
+        **report_fields_json(caller, row, parse_report_details(row.details)),
         "key": {"id": row.key.pk, "name": row.key.name},
         "client": row.reporter_label,
     }
@@ -225,7 +231,7 @@ def digest_report_json(row: DigestReport) -> dict[str, Any]:
 
 def report_result_json(caller: ApiClient, result: DigestReportResult) -> dict[str, Any]:
     return {
-        **report_fields_json(result.report, result.details),
+        **report_fields_json(caller, result.report, result.details),
         "versions": result.versions,
         "labels": [label for label in result.labels if can_see_label(caller, label)],
         "last_served": result.last_served and result.last_served._asdict(),

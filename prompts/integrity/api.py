@@ -73,7 +73,6 @@ urlpatterns: list[URLPattern] = [
             verify_digest,
             "Verify a version and its hash chain",
             operation_id="verifyPromptVersion",
-            bots=True,
             touches=Touches.PROMPT,
             budget="render",
             answer=VERIFICATION_SCHEMA,

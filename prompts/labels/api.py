@@ -369,7 +369,8 @@ urlpatterns: list[URLPattern] = [
             operation_id="listLabelMoves",
             answer=page_schema(LABEL_MOVE_SCHEMA),
             query=PAGINATION_PARAMS,
-            **READ_OPTIONS,
+            # Notes are text that people wrote.
+            **{**READ_OPTIONS, "bots": False},
         ),
     ),
 ]

@@ -75,7 +75,11 @@ LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS, title="LedgerEntry")
 LEDGER_ENTRY_SCHEMA = object_schema(
     {
         **LEDGER_ROW_FIELDS,
-        "slots": any_object_schema(description="The values of the call. Erased values are missing."),
+        "slots": nullable_schema(
+            any_object_schema(
+                description="The values of the call. Erased values are missing. Null for bot keys."
+            )
+        ),
         "slot_digests": any_object_schema(
             description="The digests of these values, which the seal covers: one for each long "
             "value, by its name, and one for all short values together, as `values`. The "
@@ -162,7 +166,8 @@ def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
     entry = get_visible_entry(call, key)
     body = {
         **ledger_entry_json(entry),
-        "slots": get_remaining_call_values(entry),
+        # They can contain text of the workspace: the task of the call.
+        "slots": None if call.caller.is_bot else get_remaining_call_values(entry),
         "slot_digests": get_value_digests(entry.slots),
         "hash": entry.seal,
     }

@@ -98,7 +98,6 @@ urlpatterns: list[URLPattern] = [
             version_provenance,
             "Get the provenance of each segment of a version",
             operation_id="getPromptVersionProvenance",
-            bots=True,
             touches=Touches.PROMPT,
             answer=PROVENANCE_SCHEMA,
             query=USAGE_PARAMETERS,

@@ -79,7 +79,6 @@ urlpatterns: list[URLPattern] = [
             api_list_usages,
             "List the prompts that contain a record",
             operation_id="listUsages",
-            bots=True,
             touches=Touches.WORKSPACE,
             answer=page_schema(USAGE_SCHEMA),
             query={

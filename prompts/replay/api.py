@@ -1,8 +1,7 @@
 """REST resource for replay: the exact bytes of a fetch or of a point in time, and the evidence for them.
 
-A bot may replay only its own ledger rows: text that it has already received. Replay by time is reserved for
-keys that act for a user, because it writes no ledger row. A bot that needs the text of a past time fetches
-the prompt with the parameter `at`; that fetch is recorded in the ledger.
+Only for keys that act for a user, because a replay writes no ledger row. A bot that needs the text of a past
+time fetches the prompt with the parameter `at`; that fetch is recorded in the ledger.
 """
 
 from datetime import UTC
@@ -140,7 +139,6 @@ urlpatterns: list[URLPattern] = [
             replay_row_endpoint,
             "Replay the exact text of a ledger entry",
             operation_id="replayLedgerEntry",
-            bots=True,
             answer=REPLAY_SCHEMA,
             **COMMON_OPTIONS,
         ),
@@ -152,7 +150,6 @@ urlpatterns: list[URLPattern] = [
             evidence_endpoint,
             "Get the evidence for a ledger entry",
             operation_id="getLedgerEvidence",
-            bots=True,
             answer=EVIDENCE_SCHEMA,
             **COMMON_OPTIONS,
         ),

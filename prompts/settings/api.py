@@ -230,7 +230,6 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             f"Get the prompt settings of {where}",
             operation_id=f"get{noun}PromptSettings",
             extra_responses=NOT_MODIFIED_RESPONSES,
-            bots=True,
             **common,
         ),
         put=Operation(
@@ -255,7 +254,6 @@ urlpatterns: list[URLPattern] = [
             index,
             "List the prompt settings of all levels",
             operation_id="listPromptSettings",
-            bots=True,
             touches=Touches.WORKSPACE,
             answer=page_schema(LEVEL_SCHEMA),
             query=PAGINATION_PARAMS,

@@ -71,7 +71,6 @@ urlpatterns: list[URLPattern] = [
             list_layouts,
             "List layouts",
             operation_id="listLayouts",
-            bots=True,
             # Layouts are part of the product: no row of the workspace is read.
             touches=Touches.AGENT,
             answer=page_schema(LAYOUT_SCHEMA),

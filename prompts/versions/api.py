@@ -6,8 +6,7 @@ never changes, and the first version that the API key may see. `usages` lists al
 that list can grow.
 
 Members, and API keys that act for a member, read versions without a ledger row. Bots receive text only from
-operations that are recorded in the ledger (fetch, render, and the replay of their own rows); here they get
-metadata without text.
+operations that are recorded in the ledger (fetch and render); here they get metadata without text.
 """
 
 from collections.abc import Sequence
@@ -57,7 +56,7 @@ from prompts.versions.selectors import (
     list_erased_versions,
 )
 from prompts.versions.serializers import (
-    CAUSE_SCHEMA,
+    REASON_FIELDS,
     TEXT_SCHEMA,
     USAGE_SCHEMA,
     cause_json,
@@ -82,9 +81,7 @@ VERSION_SUMMARY_SCHEMA = object_schema(
         "characters": integer_schema(),
         "tokens": VERSION_TOKENS_SCHEMA,
         "labels": array_schema(TEXT_SCHEMA),
-        "author": TEXT_SCHEMA,
-        "message": TEXT_SCHEMA,
-        "causes": array_schema(CAUSE_SCHEMA, most=20),
+        **REASON_FIELDS,
         "created_at": datetime_schema(),
         "hash": digest_schema(),
         "previous_hash": TEXT_SCHEMA,
@@ -144,7 +141,8 @@ def index(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
     labels = get_visible_labels(call, prompt)
-    return page_response(call, page, [version_summary_json(row, labels.get(row.pk, [])) for row in page.rows])
+    summaries = [version_summary_json(call, row, labels.get(row.pk, [])) for row in page.rows]
+    return page_response(call, page, summaries)
 
 
 def read_version_by_number(call: ApiRequest, agent: str, channel: str, number: int) -> ApiResponse:
@@ -154,7 +152,7 @@ def read_version_by_number(call: ApiRequest, agent: str, channel: str, number: i
     if version is None:
         raise Http404
     labels = get_visible_labels(call, prompt)
-    return json_response(version_summary_json(version, labels.get(version.pk, [])))
+    return json_response(version_summary_json(call, version, labels.get(version.pk, [])))
 
 
 def get_visible_labels(call: ApiRequest, prompt: AgentPrompt) -> dict[int, list[str]]:
@@ -170,7 +168,7 @@ def token_counts_json(version: PromptVersion) -> dict[str, int]:
     return {"total": version.tokens, "text": version.text_tokens, "tools": version.tool_tokens}
 
 
-def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
+def version_summary_json(call: ApiRequest, version: PromptVersion, labels: list[str]) -> dict[str, Any]:
     return {
         "version": version.number,
         "digest": version.digest,
@@ -179,12 +177,21 @@ def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str,
         "characters": version.characters,
         "tokens": token_counts_json(version),
         "labels": labels,
-        "author": version.author_label,
-        "message": version.message,
-        "causes": [cause_json(cause) for cause in version.causes],
+        **version_reason_json(call, version),
         "created_at": datetime_json(version.created_at),
         "hash": version.hash,
         "previous_hash": version.previous_hash,
+    }
+
+
+def version_reason_json(call: ApiRequest, version: PromptVersion) -> dict[str, Any]:
+    """Serialize why a version was built. Messages are text that people wrote, so bots do not get them."""
+    if call.caller.is_bot:
+        return dict.fromkeys(REASON_FIELDS)
+    return {
+        "author": version.author_label,
+        "message": version.message,
+        "causes": [cause_json(cause) for cause in version.causes],
     }
 
 
@@ -208,7 +215,7 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
             for name, (characters, tokens) in version.sizes.items()
         ],
         **text_fields,
-        "first": version_usage_json(version, version.prompt),
+        "first": version_usage_json(version, version.prompt) | version_reason_json(call, version),
     }
     return etag_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")
 
@@ -330,7 +337,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="listPromptVersionUsages",
             answer=page_schema(USAGE_SCHEMA),
             query=PAGINATION_PARAMS,
-            **COMMON_OPTIONS,
+            **{**COMMON_OPTIONS, "bots": False},
         ),
     ),
 ]

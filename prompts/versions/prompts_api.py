@@ -55,7 +55,9 @@ PROMPT_SCHEMA = object_schema(
         ),
         "latest": nullable_schema(LATEST_VERSION_SCHEMA),
         "labels": array_schema(LABEL_SCHEMA),
-        "problem": {"type": "string", "description": "Why the last build failed."},
+        "problem": nullable_schema(
+            {"type": "string", "description": "Why the last build failed. Null for bot keys."}
+        ),
         "pending": integer_schema(description="Number of changes that wait for a build."),
         "built_at": nullable_schema(datetime_schema()),
     },
@@ -109,7 +111,9 @@ def prompts_json(caller: ApiClient, prompts: Sequence[AgentPrompt]) -> list[dict
             labels[label.prompt_id].append(label_json(label))
     causes = BuildCause.objects.in_workspace(workspace).filter(agent__in={row.agent_id for row in prompts})
     pending = Counter(dict(causes.values_list("agent_id").annotate(count=Count("pk")).order_by()))
-    return [prompt_json(row, labels[row.pk], pending[row.agent_id]) for row in prompts]
+    summaries = [prompt_json(row, labels[row.pk], pending[row.agent_id]) for row in prompts]
+    # A problem can quote the text that could not be built.
+    return [one | {"problem": None} for one in summaries] if caller.is_bot else summaries
 
 
 def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int) -> dict[str, Any]:

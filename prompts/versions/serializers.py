@@ -46,15 +46,19 @@ CAUSE_SCHEMA = object_schema(
     description="What changed: a record at a revision, or another reason for the build.",
     title="VersionCause",
 )
+# Null for bot keys.
+REASON_FIELDS: dict[str, Schema] = {
+    "author": nullable_schema(TEXT_SCHEMA),
+    "message": nullable_schema(TEXT_SCHEMA),
+    "causes": nullable_schema(array_schema(CAUSE_SCHEMA, most=20)),
+}
 USAGE_FIELDS: dict[str, Schema] = {
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
     "version": integer_schema(1),
-    "author": TEXT_SCHEMA,
-    "message": TEXT_SCHEMA,
+    **REASON_FIELDS,
     "created_at": datetime_schema(),
     "compiler": TEXT_SCHEMA,
-    "causes": array_schema(CAUSE_SCHEMA, most=20),
     "hash": digest_schema(),
     "previous_hash": {"type": "string", "description": "Hash of the previous version. Empty for the first."},
 }

@@ -119,7 +119,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="listPromptVersionSizes",
             answer=SIZES_SCHEMA,
             refusals={410: "erased"},
-            **COMMON_OPTIONS,
+            **{**COMMON_OPTIONS, "bots": False},
         ),
     ),
 ]

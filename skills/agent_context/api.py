@@ -371,7 +371,6 @@ urlpatterns: list[URLPattern] = [
             "Get the context settings of an agent",
             operation_id="getAgentContext",
             extra_responses=NOT_MODIFIED_RESPONSES,
-            bots=True,
             touches=Touches.AGENT,
             answer=AGENT_CONTEXT_SCHEMA,
             tag="agents",

@@ -108,7 +108,6 @@ urlpatterns: list[URLPattern] = [
             index,
             "List context files",
             operation_id="listContextFiles",
-            bots=True,
             touches=Touches.AGENT,
             answer=page_schema(FILE_SCHEMA),
             query={
@@ -131,7 +130,6 @@ urlpatterns: list[URLPattern] = [
             retrieve_context_file,
             "Get a context file with its findings",
             operation_id="getContextFile",
-            bots=True,
             touches=Touches.AGENT,
             answer=FILE_DETAIL_SCHEMA,
             tag=API_TAG,
@@ -144,7 +142,6 @@ urlpatterns: list[URLPattern] = [
             list_file_revisions,
             "List the revisions of a context file, newest first",
             operation_id="listContextFileRevisions",
-            bots=True,
             touches=Touches.AGENT,
             answer=page_schema(REVISION_SCHEMA),
             query=PAGINATION_PARAMS,

@@ -232,7 +232,7 @@ class RuleSetResource(RecordResource[RuleSet]):
         return json_response(harness_rules_json(rules), ETag=get_rules_etag(rules))
 
     def urls(self) -> list[URLPattern]:
-        read_options: dict[str, Any] = {"bots": True, "touches": Touches.WORKSPACE, "tag": self.name}
+        read_options: dict[str, Any] = {"touches": Touches.WORKSPACE, "tag": self.name}
         write_options: dict[str, Any] = {
             "permission": self.write_permission,
             "touches": Touches.WORKSPACE,

@@ -90,7 +90,8 @@ def family(kind: str) -> dict[str, Row]:
     return {
         f"GET {kind}-list": Row(narrow=reads),
         f"POST {kind}-list": Row(body=NEW[kind], narrow=403 if kind == "agents" else writes),
-        f"GET {kind}-one": Row(plain, narrow=reads),
+        # Bots find only the memories that they wrote.
+        f"GET {kind}-one": Row(plain, narrow=reads, bots=404 if kind == "memories" else 0),
         f"PATCH {kind}-one": Row(plain, body=edit, narrow=writes),
         f"PUT {kind}-one": Row(plain, body=edit, narrow=writes),
         f"DELETE {kind}-one": Row(spare, narrow=UNSHARED.get(kind, writes)),
@@ -325,8 +326,8 @@ PROMPTS: dict[str, Row] = {
     "GET ledger-list": Row(),
     "GET ledger-outdated": Row(),
     "GET ledger-one": Row(ENTRY, bots=404),
-    "GET ledger-replay": Row(ENTRY, bots=404),
-    "GET ledger-evidence": Row(ENTRY, bots=404),
+    "GET ledger-replay": Row(ENTRY),
+    "GET ledger-evidence": Row(ENTRY),
     "GET replay": Row(query=replay_query),
     "POST prompts-report": Row(body=report_body),
     "GET reports-list": Row(),

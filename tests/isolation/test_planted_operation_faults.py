@@ -67,7 +67,7 @@ def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
     monkeypatch.setattr(SoulResource, "get_queryset", lambda self, workspace: Soul.unscoped.all())
     # A compiled query without the workspace is refused: see tests/core/db/test_compiled_query.py.
     monkeypatch.setattr(SoulResource, "has_compiled_lookup", False)
-    assert any("leaks Soul.label of elsewhere" in finding for finding in findings("bot", "GET souls-list"))
+    assert any("leaks Soul.label of elsewhere" in finding for finding in findings("owner", "GET souls-list"))
     reported = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
     assert any("GET souls-one · crossed: expected 404, got 200" in finding for finding in reported)
     assert any(
@@ -135,7 +135,7 @@ def test_a_late_clock_in_authentication_is_found(findings, monkeypatch):
             return timezone.now() - timedelta(days=1)
 
     monkeypatch.setattr(key_selectors, "timezone", Late)
-    assert any("expected 401, got 200" in finding for finding in findings("expired bot", "GET souls-list"))
+    assert any("expected 401, got 200" in finding for finding in findings("expired bot", "GET prompts-list"))
 
 
 def test_a_body_that_may_name_foreign_records_is_found(findings, monkeypatch):

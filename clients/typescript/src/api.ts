@@ -346,10 +346,12 @@ export interface components {
             id: number;
             /** @description Default: `proposed` for bots that cannot activate memories, otherwise `active`. */
             status: string;
-            text: string;
+            /** @description Null for bots that did not write it. */
+            text: string | null;
             /** @description The slug of an agent. */
             agent: string | null;
-            source: string;
+            /** @description Null for bots that did not write it. */
+            source: string | null;
             valid_from: string | null;
             valid_until: string | null;
             author: string;
@@ -708,8 +710,10 @@ export interface components {
         Task: {
             id: number;
             number: number;
-            title: string;
-            description: string;
+            /** @description Null for bots that did not write it. */
+            title: string | null;
+            /** @description Null for bots that did not write it. */
+            description: string | null;
             status: components["schemas"]["TaskStatus"];
             /** @description The slug of an agent. */
             agent: string | null;
@@ -725,7 +729,8 @@ export interface components {
         /** @enum {string} */
         TaskStatus: "open" | "in_progress" | "blocked" | "done" | "cancelled";
         TaskStep: {
-            title: string;
+            /** @description Null for bots that did not write it. */
+            title: string | null;
             /** @description Default: false. */
             is_done: boolean;
         };

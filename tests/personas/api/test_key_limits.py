@@ -113,7 +113,9 @@ def test_a_bot_removes_responsibilities_only_of_its_agents(key_for, workspace, a
     body = {"title": "Coffee"}
     everywhere = key_for(workspace, alice, BOT)
     path = "agents/{}/responsibilities:remove"
-    assert "limited to specific agents" in refused(everywhere.post(path.format("pilot"), body))
+    for title in ("Coffee", "No such title"):
+        refusal = refused(everywhere.post(path.format("pilot"), {"title": title}))
+        assert "limited to specific agents" in refusal
     own = key_for(workspace, alice, BOT, agents=["pilot"])
     assert own.post(path.format("pilot"), body).status_code == 204
     assert own.post(path.format("cook"), body).status_code == 404

@@ -69,7 +69,7 @@ def test_a_bot_that_cannot_activate_memories_is_told_so(
 
 def test_a_403_names_the_verb(key_for: Any, workspace: Workspace, alice: User) -> None:
     cases = [
-        (BOT, ["fetch"], "GET", "agents", "read"),
+        (BOT, ["fetch"], "GET", "prompts", "read"),
         (BOT, ["read"], "POST", "memories", "write"),
         (ADMIN, ["read"], "POST", "souls", "write"),
         (ADMIN, ["read"], "GET", "keys", "manage"),
@@ -85,6 +85,9 @@ def test_a_403_names_the_kind_of_key_or_the_role(
 ) -> None:
     bot = key_for(workspace, alice, BOT)
     assert "requires an admin key" in get_problem(bot.post("souls", {"label": "Calm"}), 403)["detail"]
+    detail = get_problem(bot.get("souls"), 403)["detail"]
+    assert "fetch or render the prompt" in detail
+    assert "an admin key with the verb `read`" in detail
     member = key_for(workspace, bob)
     change_role(Membership.objects.in_workspace(workspace).get(user=bob), Role.VIEWER, by=Actor.person(alice))
     assert (

@@ -94,9 +94,9 @@ def test_a_change_needs_if_match(admin, workspace):
     assert answer.status_code == 428
 
 
-def test_bots_read_files_but_do_not_write_them(key_for, workspace, alice):
+def test_bots_neither_read_nor_write_files(key_for, workspace, alice):
     soul, bot = make_soul(workspace), key_for(workspace, alice, BOT)
-    assert bot.get(f"souls/{soul.slug}/file").status_code == 200
+    assert bot.get(f"souls/{soul.slug}/file").status_code == 403
     assert put(bot, f"souls/{soul.slug}/file", "After.").status_code == 403
     assert bot.post("souls:import", {"name": "New", "text": "Hi."}).status_code == 403
 

@@ -47,6 +47,19 @@ def test_a_report_names_file_reason_and_session_and_the_changed_line(
     assert "text" not in row
 
 
+def test_a_text_is_not_compared_with_one_that_the_bot_was_not_served(
+    bot: Api, admin: Api, deck: Deck
+) -> None:
+    """Otherwise the changed lines would tell which lines of the prompt a bot has guessed."""
+    text = deck.fetch(admin).text
+    assert good(load(bot, f"{text}\nMore."), 201)["changed_lines"] is None
+    assert good(bot.get("reports"))["items"][0]["changed_lines"] is None
+    assert good(bot.get("bots"))["items"][0]["loaded"]["changed_lines"] is None
+    assert good(admin.get("reports"))["items"][0]["changed_lines"]["blocks"]
+    deck.fetch(bot)
+    assert good(load(bot, f"{text}\nMore."), 201)["changed_lines"]["blocks"]
+
+
 def test_bots_are_listed_with_released_served_and_loaded(bot: Api, admin: Api, deck: Deck) -> None:
     served = deck.fetch(bot)
     [row] = good(admin.get("bots"))["items"]

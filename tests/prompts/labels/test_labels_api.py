@@ -49,7 +49,8 @@ def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -
         "canary": 3,
         "production": 3,
     }
-    moves = good(bot.get(f"{at}/moves"))["items"]
+    problem(bot.get(f"{at}/moves"), 403, "out_of_scope")
+    moves = good(admin.get(f"{at}/moves"))["items"]
     assert [(row["version"], row["note"]) for row in moves] == [(3, ""), (2, ""), (1, "Try it")]
     assert moves[0]["previous"]["version"] == 2
     problem(admin.call("DELETE", at), 428, "precondition_required")

@@ -120,13 +120,19 @@ def test_a_timestamp_is_replayed_for_users_only(admin: Api, bot: Api, narrow: Ap
         assert problem(admin.get(query), 422, "invalid")["errors"][0]["parameter"] == name
 
 
-def test_a_bot_replays_its_own_rows_only(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
+def test_a_bot_reads_its_own_rows_only_and_replays_none(
+    bot: Api, deck: Deck, scoped: Callable[..., Api]
+) -> None:
     other = scoped(BOT)
     mine, theirs = deck.fetch(bot), deck.fetch(other)
     assert [row["id"] for row in good(bot.get("ledger"))["items"]] == [mine.ledger_id]
-    assert good(bot.get(f"ledger/{mine.ledger_id}/replay"))["text"] == mine.text
-    for address in ("", "/replay", "/evidence"):
-        problem(bot.get(f"ledger/{theirs.ledger_id}{address}"), 404, "not_found")
+    response = bot.get(f"ledger/{mine.ledger_id}")
+    assert good(response)["slots"] is None
+    assert "Be " not in response.content.decode()
+    problem(bot.get(f"ledger/{theirs.ledger_id}"), 404, "not_found")
+    for row in (mine, theirs):
+        for address in ("/replay", "/evidence"):
+            problem(bot.get(f"ledger/{row.ledger_id}{address}"), 403, "out_of_scope")
     assert good(bot.get(f"ledger?key={key_of(other).pk}"))["items"] == []
 
 

@@ -71,20 +71,20 @@ def production(deck: Deck) -> list[int]:
     return list(rows.order_by("prompt").values_list("version__number", flat=True))
 
 
-def test_a_release_is_requested_approved_and_run(editor: Api, reviewer: Api, bot: Api, deck: Deck) -> None:
+def test_a_release_is_requested_approved_and_run(editor: Api, reviewer: Api, deck: Deck) -> None:
     response = ask(editor)
     body = good(response, 201)
     assert response["Location"] == "/api/v1/releases/1"
     assert (body["status"], body["prompts"]) == ("requested", 2)
     assert body["requested_by"].startswith("bob@example.com (key ")
     assert [item["before"] for item in body["items"]] == [None, None]
-    assert good(bot.get("releases?status=open"))["items"][0]["number"] == 1
+    assert good(editor.get("releases?status=open"))["items"][0]["number"] == 1
     problem(editor.post("releases/1:publish"), 403, "not_allowed")
     assert good(reviewer.post("releases/1:approve"))["status"] == "approved"
     assert good(editor.post("releases/1:publish"))["status"] == "released"
     assert production(deck) == [1, 1]
     problem(editor.post("releases/1:withdraw"), 409, "release_closed")
-    assert good(bot.get("releases?status=open"))["items"] == []
+    assert good(editor.get("releases?status=open"))["items"] == []
     assert problem(ask(editor), 409, "nothing_to_release")
 
 
@@ -162,6 +162,8 @@ def test_a_narrow_key_sees_releases_of_its_own_agent_alone(admin: Api, narrow: A
 def test_bots_and_viewers_ask_for_nothing(bot: Api, deck: Deck, key_for: Callable[..., Api]) -> None:
     vera = make_user("Vera")
     join(deck.workspace, vera, Role.VIEWER)
-    for api in (bot, key_for(deck.workspace, vera)):
+    viewer = key_for(deck.workspace, vera)
+    for api in (bot, viewer):
         problem(ask(api), 403, "out_of_scope")
-        assert good(api.get("releases"))["items"] == []
+    assert good(viewer.get("releases"))["items"] == []
+    problem(bot.get("releases"), 403, "out_of_scope")

@@ -232,8 +232,12 @@ def test_the_size_table_has_the_largest_contributor_first(desk: Desk, admin: Api
     problem(admin.get(f"agents/pilot/channels/deck/versions/{version.number + 1}/sizes"), 404)
 
 
-def test_bots_get_sizes_without_names(desk: Desk, bot: Api) -> None:
-    response = bot.get(f"agents/pilot/channels/deck/versions/{latest(desk).number}/sizes")
+def test_keys_limited_to_labels_get_sizes_without_names(
+    desk: Desk, bot: Api, key_for: Any, workspace: Workspace, alice: Any
+) -> None:
+    path = f"agents/pilot/channels/deck/versions/{latest(desk).number}/sizes"
+    assert bot.get(path).status_code == 403
+    response = key_for(workspace, alice, labels=["production"]).get(path)
     rows = good(response)["contributors"]
     assert {row["name"] for row in rows} == {None}
     assert b"Ludmila" not in response.content

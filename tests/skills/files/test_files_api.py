@@ -67,7 +67,7 @@ def get_seen_digest(api: TrueApi, number: int) -> str:
 
 
 def test_files_are_filtered_by_status_source_kind_and_search(
-    admin: TrueApi, bot: TrueApi, pushed: Source, by_hand: Source
+    admin: TrueApi, pushed: Source, by_hand: Source
 ) -> None:
     push_and_refresh(pushed, {"docs/AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
     for query, paths in {
@@ -80,9 +80,8 @@ def test_files_are_filtered_by_status_source_kind_and_search(
         "?updated_since=2126-01-01T00:00:00Z": [],
         "?limit=1": ["AGENTS.md"],
     }.items():
-        for caller in (admin, bot) if query in ("", "?status=quarantined") else (admin,):
-            rows = caller.get(f"context-files{query}").json()["items"]
-            assert [row["path"] for row in rows] == paths, query
+        rows = admin.get(f"context-files{query}").json()["items"]
+        assert [row["path"] for row in rows] == paths, query
     assert admin.get("context-files?fields=id,path").json()["items"][0].keys() == {"id", "path"}
     assert admin.get("context-files?status=odd").json()["errors"][0]["parameter"] == "status"
 
@@ -114,11 +113,12 @@ def test_quarantined_text_is_shown_to_members_only(
     read_source(mira, pushed)
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
-    body = bot.get(f"context-files/{number}").json()
+    for path in ("", "/revisions", "/revisions/2"):
+        assert bot.get(f"context-files/{number}{path}").status_code == 403
+    body = admin.get(f"context-files/{number}").json()
     assert (body["status"], body["text"], body["agents"]) == ("quarantined", GOOD, ["mira"])
     assert body["findings"]
-    assert "\u202e" not in bot.get(f"context-files/{number}/revisions").content.decode()
-    assert bot.get(f"context-files/{number}/revisions/2").status_code == 403
+    assert "\u202e" not in admin.get(f"context-files/{number}/revisions").content.decode()
     assert admin.get(f"context-files/{number}/revisions/2").json()["text"] == POISON
     history = admin.get(f"context-files/{number}/revisions").json()["items"]
     assert [(row["revision"], row["verdict"]) for row in history] == [(2, "blocked"), (1, "good")]
@@ -271,12 +271,13 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
     assert admin.post(f"discovered-skills/{assigned}:assign", body).status_code == 200
     number = file_in(hers).pk
     for caller in (narrow_admin, narrow_bot):
-        assert [row["id"] for row in caller.get("context-files").json()["items"]] == [number, assigned]
-        assert [row["agents"] for row in caller.get("discovered-skills").json()["items"]] == [["mira"]]
-        assert caller.get(f"context-files/{assigned}").json()["agents"] == ["mira"]
-        for path in ("context-files", "discovered-skills"):
-            other = file_in(his, ".agents/skills/toast/SKILL.md").pk
-            assert caller.get(f"{path}/{other}").status_code == 404
+        other = file_in(his, ".agents/skills/toast/SKILL.md").pk
+        if caller is narrow_admin:
+            assert [row["id"] for row in caller.get("context-files").json()["items"]] == [number, assigned]
+            assert [row["agents"] for row in caller.get("discovered-skills").json()["items"]] == [["mira"]]
+            assert caller.get(f"context-files/{assigned}").json()["agents"] == ["mira"]
+            for path in ("context-files", "discovered-skills"):
+                assert caller.get(f"{path}/{other}").status_code == 404
         for verb, data in (
             ("approve", {"digest": ""}),
             ("ignore", {}),
@@ -294,7 +295,7 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
 
 
 def test_an_agent_gets_a_source_and_inherits_again(
-    admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
+    admin: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
 ) -> None:
     push_and_refresh(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": POISON})
     first = admin.get("agents/mira/context")
@@ -309,7 +310,7 @@ def test_an_agent_gets_a_source_and_inherits_again(
     assert [file["path"] for file in context["files"]] == ["AGENTS.md"]
     assert [file["path"] for file in context["withheld"]] == ["docs/AGENTS.md"]
     make_agent(workspace, "kit", parent=mira)
-    assert bot.get("agents/kit/context").json()["is_inherited"] is True
+    assert admin.get("agents/kit/context").json()["is_inherited"] is True
     kept = admin.put("agents/mira/context", {"source": None, "harness": "plain"}, chosen["ETag"]).json()
     assert (kept["source"], kept["working_directory"]) == (None, "docs")
     assert admin.call("DELETE", "agents/mira/context", If_Match=kept["etag"]).status_code == 204
@@ -453,14 +454,13 @@ def test_foreign_sources_and_agents_cannot_be_chosen(
 
 
 def test_a_limited_key_chooses_among_the_sources_of_its_agents(
-    narrow_admin: TrueApi, narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
+    narrow_admin: TrueApi, pushed: Source, mira: Agent, nils: Agent
 ) -> None:
     read_source(nils, pushed)
     body = {"source": pushed.slug, "harness": HARNESS}
     assert narrow_admin.put("agents/mira/context", body, "*").status_code == 422
-    for caller in (narrow_admin, narrow_bot):
-        assert caller.get("agents/nils/context").status_code == 404
-        assert caller.get("agents/mira/context").status_code == 200
+    assert narrow_admin.get("agents/nils/context").status_code == 404
+    assert narrow_admin.get("agents/mira/context").status_code == 200
     assert narrow_admin.put("agents/nils/context", body, "*").status_code == 404
     read_source(mira, pushed)
     assert narrow_admin.put("agents/mira/context", body, "*").status_code == 200

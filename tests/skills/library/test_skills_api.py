@@ -114,10 +114,10 @@ def test_a_limited_key_reads_the_skills_of_its_agents_and_changes_none(
     make_skill(workspace, "both", agents=[mira, nils])
     make_skill(workspace, "every", for_all_agents=True)
     make_skill(workspace, "other", agents=[nils])
+    rows = narrow_admin.get("skills").json()["items"]
+    assert [(row["name"], row["agents"]) for row in rows] == [("both", ["mira"]), ("every", [])]
+    assert narrow_admin.get("skills/other").status_code == 404
     for caller in (narrow_admin, narrow_bot):
-        rows = caller.get("skills").json()["items"]
-        assert [(row["name"], row["agents"]) for row in rows] == [("both", ["mira"]), ("every", [])]
-        assert caller.get("skills/other").status_code == 404
         assert caller.get("skills/other/file").status_code == 404
         assert caller.get("skills/both/revisions").status_code == 403
         assert caller.post("skills", TEA).status_code == 403
@@ -129,9 +129,10 @@ def test_a_limited_key_reads_the_skills_of_its_agents_and_changes_none(
     assert [row["name"] for row in narrow_admin.get("skills?agent=nils").json()["items"]] == ["both", "every"]
 
 
-def test_bots_read_skills_and_write_none(bot: TrueApi, workspace: Workspace) -> None:
+def test_bots_neither_list_nor_write_skills(bot: TrueApi, workspace: Workspace) -> None:
     make_skill(workspace, "tea")
-    assert bot.get("skills/tea").status_code == 200
+    assert bot.get("skills").status_code == 403
+    assert bot.get("skills/tea").status_code == 403
     assert bot.post("skills", TEA).json()["code"] == "out_of_scope"
     assert bot.delete("skills/tea", "*").status_code == 403
 
