@@ -145,4 +145,10 @@ PROMISES = (
         "200 hostile receivers (framings, headers, speeds, sizes): at most 1 MiB of memory for each that is "
         "served at a time, every attempt recorded, delays kept, 0 connections to internal addresses",
     ),
+    Promise(
+        "R23",
+        "Everything a bot can read is released and recorded",
+        "every operation that is open to bot keys × keys of 6 scopes, where each text has a released state "
+        "and a draft: 0 drafts returned; text only with one ledger row, whose replay has the same bytes",
+    ),
 )
