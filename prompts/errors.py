@@ -21,6 +21,10 @@ class NotAllowed(DomainError):
     code = "not_allowed"
 
 
+class OwnChange(NotAllowed):
+    """The user requested the release or made one of its changes, so another member must approve it."""
+
+
 class LabelConflict(DomainError):
     """The label was moved since the client read it."""
 

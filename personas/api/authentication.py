@@ -89,7 +89,7 @@ def require_creator_role(key: ApiKey) -> str:
 def get_key_actor(key: ApiKey) -> Actor:
     if key.kind == BOT:
         return Actor.bot(key.name, can_activate_memories=can_activate_memories(key.scopes, key.kind))
-    return Actor(label=f"{key.created_label} (key {key.name})"[:254], user=key.created_by, has_key=True)
+    return Actor(label=key.actor_label, user=key.created_by, has_key=True)
 
 
 def parse_key_secret(header: str) -> str:

@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
+from personas.actors import Actor
 from personas.api_keys.format import ADMIN, BOT
 from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
@@ -56,6 +57,13 @@ class ApiKey(WorkspaceOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def actor_label(self) -> str:
+        """The label of changes that are made with this key. Names of keys are unique and never change."""
+        if self.kind == BOT:
+            return Actor.bot(self.name).label
+        return f"{self.created_label} (key {self.name})"[:254]
 
     @property
     def origin_key_id(self) -> int:

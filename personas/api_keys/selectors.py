@@ -143,3 +143,16 @@ def can_rotate_key(key: ApiKey, user: User) -> bool:
     Only its creator may rotate an admin key, because rotation reveals a secret that acts for the creator.
     """
     return key.kind != ADMIN or key.created_by_id == user.pk
+
+
+def list_key_labels(workspace: Workspace | int, user: User) -> set[str]:
+    """Return the labels of changes made with keys for which a user is responsible, also after they ended.
+
+    These are the keys that the user created or got by rotating another, and those that replaced them.
+    """
+    keys = ApiKey.objects.in_workspace(workspace)
+    first: dict[int, int] = {}
+    for key in keys.filter(created_by=user).order_by("-pk"):
+        first[key.origin_key_id] = key.pk
+    chains = keys.filter(Q(pk__in=first) | Q(origin__in=first))
+    return {key.actor_label for key in chains if key.pk >= first[key.origin_key_id]}

@@ -95,7 +95,7 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
     )
     if agent_ids:
         agent_changed.send(
-            sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=None
+            sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=None, by=by
         )
     return erasure
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
@@ -13,6 +14,7 @@ from personas.errors import DomainError
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from prompts.comments.forms import CommentForm
+from prompts.errors import OwnChange
 from prompts.models import Release, ReleaseStatus
 from prompts.page_lookup import get_release_or_404
 from prompts.releases.comments import comment_on_release, request_changes
@@ -35,9 +37,12 @@ EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 @require_POST
 def approve_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     seen = request.POST.get("seen", "")
-    return run_release_action(
-        request, number, lambda release: approve_release(release, by=request.actor, seen=seen)
-    )
+    try:
+        return run_release_action(
+            request, number, lambda release: approve_release(release, by=request.actor, seen=seen)
+        )
+    except OwnChange as error:
+        raise PermissionDenied(error.message) from error
 
 
 @require_permission(EDIT)
@@ -149,6 +154,8 @@ def run_release_action(
     release = get_release_or_404(request, number)
     try:
         release = action(release)
+    except OwnChange:
+        raise
     except DomainError as error:
         messages.error(request, error.message)
     else:

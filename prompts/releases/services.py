@@ -21,7 +21,7 @@ from personas.models import Membership, ReleasePolicy, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.roles import Permission, has_permission
 from personas.tenancy.lost_nodes import lock_workspace
-from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
+from prompts.errors import NotAllowed, NothingToRelease, OwnChange, ReleaseClosed, ReleaseVoided
 from prompts.labels.moves import PlannedMove, move_labels
 from prompts.labels.services import check_label_protection, lock_prompts, save_prompts, validate_label_name
 from prompts.models import (
@@ -231,29 +231,34 @@ def approve_release(release: Release, *, by: Actor, seen: str = "") -> Release:
                 "Review the new versions."
             )
         )
-    if by.user is None or by.user == release.requested_by:
-        raise NotAllowed(_("A member other than the requester must approve this release."))
+    if by.user is None:
+        raise NotAllowed(_("Only a member can approve a release."))
+    if by.user == release.requested_by:
+        raise OwnChange(describe_own_part(release, [], by.user))
     if void_if_changed(release, by=by):
         return release
-    check_not_author(release, by.user)
+    if reason := describe_own_part(release, load_release_items(release), by.user):
+        raise OwnChange(reason)
     save_decision(release, ReleaseStatus.APPROVED, by=by)
     log_release_event(release, "approved", by=by)
     return release
 
 
-def check_not_author(release: Release, user: User) -> None:
-    """Raise NotAllowed if the user made one of the changes that the release contains."""
-    authored = list_authored_items(release, load_release_items(release), user)
-    if authored:
-        names = format_short_list([str(item.prompt) for item in authored])
-        raise NotAllowed(
-            _(
-                "Another member must approve this release, because you changed %(names)s "
-                "since the last release. An owner or admin can release it without "
-                "approval, with a reason."
-            )
-            % {"names": names}
-        )
+def describe_own_part(release: Release, items: Sequence[ReleaseItem], user: User) -> str:
+    """Return why the user cannot approve the release: the request or a change. Empty if nothing prevents."""
+    if release.requested_by_id == user.pk:
+        return _("A member other than the requester must approve this release, and you requested it.")
+    authored = list_authored_items(release, items, user)
+    if not authored:
+        return ""
+    return _(
+        "Another member must approve this release, because you changed %(names)s "
+        "since the last release: %(change)s. An owner or admin can release it without "
+        "approval, with a reason."
+    ) % {
+        "names": format_short_list([str(one.item.prompt) for one in authored]),
+        "change": authored[0].change,
+    }
 
 
 @transaction.atomic

@@ -22,7 +22,6 @@ from prompts.labels.services import can_move_labels
 from prompts.models import AgentPrompt, Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
 from prompts.releases import action_views
-from prompts.releases.authors import list_authored_items
 from prompts.releases.changes import group_release_changes
 from prompts.releases.forms import (
     ReasonForm,
@@ -45,7 +44,7 @@ from prompts.releases.selectors import (
     list_reviewed_agents,
     list_timeline,
 )
-from prompts.releases.services import request_release
+from prompts.releases.services import describe_own_part, request_release
 from prompts.review.change_review import build_release_review, list_approvers
 from prompts.review.services import hash_release_effect
 
@@ -281,8 +280,8 @@ def get_release_context(
     return {
         "approvers": list_approvers(request.workspace, release.requested_by) if is_asking else [],
         "is_open": is_open,
-        "is_own": release.requested_by_id == request.user.pk
-        or (is_asking and bool(list_authored_items(release, items, request.user))),
+        # Why the user cannot approve the release; empty if nothing prevents it.
+        "own_part": describe_own_part(release, items if is_asking else [], request.user),
         "may_go": may_go,
         "outdated": outdated,
         # Only owners move a protected label.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -23,6 +24,8 @@ from skills.refresh.runs import SourceArchived, request_refresh
 from skills.sources.locks import lock_source
 
 DEFAULT_CAPS = DiscoveryCaps()
+# The audit event of a larger push does not list its paths: it counts for all files of the source.
+MAX_AUDITED_PATHS = 100
 PATH_TAKEN_MESSAGE = "The source already contains a file or folder whose name is the same on many disks."
 
 
@@ -88,11 +91,14 @@ def push_bundle(
     bundle = exclude_path_conflicts(bundle, kept_files)
     check_bundle(bundle)
     check_source_capacity(bundle, kept_files)
-    counts = save_pushed_files(source, bundle, stored, pusher) | {
-        "removed": delete_pushed_files(source, set(stored) - set(kept_files))
-    }
-    counts["refused"] = len(bundle.refusals)
-    write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=counts)
+    removed = set(stored) - set(kept_files)
+    after: dict[str, Any] = save_pushed_files(source, bundle, stored, pusher)
+    after |= {"removed": delete_pushed_files(source, removed), "refused": len(bundle.refusals)}
+    # Authors may not approve what they pushed. Also unchanged files: their text was pushed twice.
+    paths = sorted({*removed, *[path for path, _ in bundle.files]})
+    if len(paths) <= MAX_AUDITED_PATHS:
+        after["paths"] = paths
+    write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=after)
     return request_push_refresh(source, bundle, by=by)
 
 
