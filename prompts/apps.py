@@ -9,6 +9,7 @@ class PromptsConfig(AppConfig):
     verbose_name = "Prompts"
 
     def ready(self) -> None:
+        from personas.api.key_limits import DEFAULT_RECORD_SOURCES, USED_RECORD_SOURCES
         from personas.api_keys.scopes import LABEL_SOURCES
         from personas.notifications.rules import DETAIL_SOURCES, EXCLUDED_SOURCES, RECIPIENT_SOURCES
         from personas.records.models import AGENT_ID_SOURCES
@@ -22,7 +23,11 @@ class PromptsConfig(AppConfig):
             list_release_details,
             list_requested_reviewers,
         )
-        from prompts.settings.selectors import bind_agents_by_settings
+        from prompts.settings.selectors import (
+            bind_agents_by_settings,
+            list_default_record_ids,
+            query_records_in_settings,
+        )
         from skills.files.prompt_usage import PROMPT_USAGE_SOURCES, PromptUsageSource
 
         LABEL_SOURCES.append(list_label_names)
@@ -31,6 +36,8 @@ class PromptsConfig(AppConfig):
         DETAIL_SOURCES["release"] = list_release_details
         DETAIL_SOURCES["memory"] = DETAIL_SOURCES["version"] = list_comment_details
         AGENT_ID_SOURCES.append(bind_agents_by_settings)
+        USED_RECORD_SOURCES.append(query_records_in_settings)
+        DEFAULT_RECORD_SOURCES.append(list_default_record_ids)
         PROMPT_USAGE_SOURCES.append(PromptUsageSource(list_file_revisions_in_use, get_usage_fingerprint))
         # The scheduler also creates partitions, but it may not run yet when the first prompts are served.
         post_migrate.connect(

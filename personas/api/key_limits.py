@@ -7,18 +7,18 @@ that the named agent, channel or label is one of the key's. An operation without
 limited keys. docs/keys.md has the same table.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Model
+from django.db.models import Model, Q, QuerySet
 from django.dispatch import receiver
 
 from personas.api.exception_handler import out_of_scope_problem
 from personas.api.problems import ProblemError
-from personas.models import Agent
+from personas.models import Agent, AgentChannel, AgentTool, Record, Workspace
 from personas.signals import agent_changed
 
 if TYPE_CHECKING:
@@ -101,6 +101,98 @@ def is_within_limit(caller: "ApiClient", dimension: str, name: str) -> bool:
 
 def out_of_scope_error(dimension: str = "agents") -> ProblemError:
     return ProblemError(out_of_scope_problem(f"This key is limited to specific {dimension}."))
+
+
+# --- links to shared records ---------------------------------------------------------------------------
+
+PERSONA_FIELDS = ("identity", "soul", "user_profile")
+# Other apps register functions here. The first return the ids of records of a kind that agents use in a way
+# that this app does not know, such as in settings; the others those that agents without an own one get.
+USED_RECORD_SOURCES: list[Callable[["ApiClient", str], "QuerySet[Any, Any]"]] = []
+DEFAULT_RECORD_SOURCES: list[Callable[[Workspace, str], set[int]]] = []
+
+
+def list_linkable(caller: "ApiClient", model: type[Record]) -> "QuerySet[Any]":
+    """Return the records that the client may link, for example choose as the soul of an agent.
+
+    A linked record is part of prompts, which the client reads. So a limited key links only agents and
+    channels within its limits, and other records that are already used within its limits.
+    """
+    rows: QuerySet[Any] = model.objects.in_workspace(caller.workspace).filter(archived_at=None)
+    dimension = f"{model.kind}s"
+    if dimension in caller.key.scopes:
+        rows = rows.filter(slug__in=caller.key.scopes[dimension])
+    if not caller.is_limited or dimension in caller.key.scopes or model is Agent:
+        return rows
+    is_used = Q(pk__in=query_used_ids(caller, model.kind))
+    for source in USED_RECORD_SOURCES:
+        is_used |= Q(pk__in=source(caller, model.kind))
+    return rows.filter(is_used)
+
+
+def query_used_ids(caller: "ApiClient", kind: str) -> "QuerySet[Any, Any]":
+    """Return the ids of the records of a kind that the agents within the limits of a key use."""
+    agents = Agent.objects.in_workspace(caller.workspace)
+    channels = AgentChannel.objects.in_workspace(caller.workspace)
+    if "agents" in caller.key.scopes:
+        agents = agents.filter(slug__in=caller.key.scopes["agents"])
+    if "channels" in caller.key.scopes:
+        on_channels = channels.filter(channel__slug__in=caller.key.scopes["channels"])
+        agents = agents.filter(pk__in=on_channels.values("agent"))
+    if kind in PERSONA_FIELDS:
+        used: QuerySet[Any, Any] = agents.exclude(**{kind: None}).values(kind)
+        return used
+    if kind == "tool":
+        return AgentTool.objects.in_workspace(caller.workspace).filter(agent__in=agents).values("tool")
+    if kind == "channel":
+        return channels.filter(agent__in=agents).values("channel")
+    # Nothing else can be linked with a limited key.
+    return agents.none().values("pk")
+
+
+def check_default_readable(caller: "ApiClient", record: Record, values: Mapping[str, Any]) -> None:
+    """Raise 403 if the agent would get the default of the workspace, which the key may not read.
+
+    This applies to limited keys that remove the identity, soul or user profile of an agent.
+    """
+    if not caller.is_limited or not isinstance(record, Agent):
+        return
+    for name in PERSONA_FIELDS:
+        if values.get(name, record) is None and getattr(record, name) is not None:
+            model = type(getattr(record, name))
+            defaults = {key for source in DEFAULT_RECORD_SOURCES for key in source(caller.workspace, name)}
+            allowed = list_linkable(caller, model).filter(pk__in=defaults).values_list("pk", flat=True)
+            if defaults - set(allowed):
+                raise ProblemError(out_of_scope_problem(DEFAULT_DETAIL.format(name=name.replace("_", " "))))
+
+
+def check_restored_links(
+    caller: "ApiClient",
+    record: Record,
+    values: Mapping[str, Any],
+    links: Mapping[str, tuple[type[Record], str]],
+    link_lists: Mapping[str, tuple[type[Record], str]],
+) -> None:
+    """Raise 403 if a limited key would restore a revision with links that it may not choose.
+
+    `values` are those of the revision. A record also stays with its agent.
+    """
+    for name, (model, _) in {**links, **link_lists}.items():
+        if name not in values or (name in links and values[name] == getattr(record, name)):
+            continue
+        if model is Agent and name in links:
+            raise out_of_scope_error()
+        linked = values[name] if name in link_lists else [values[name]]
+        ids = {one.pk for one in linked if one is not None}
+        if list_linkable(caller, model).filter(pk__in=ids).count() < len(ids):
+            raise ProblemError(out_of_scope_problem(LINK_DETAIL))
+    check_default_readable(caller, record, values)
+
+
+LINK_DETAIL = "This key is limited, and the revision links records that no agent within its limits uses."
+DEFAULT_DETAIL = (
+    "This key is limited, and the agent would get the {name} of the workspace, which this key cannot read."
+)
 
 
 # --- changes of prompts --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
@@ -12,7 +13,7 @@ from core.db.before_commit import atomic_with_hooks
 from core.text.timestamps import parse_timestamp
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
-from personas.api.key_limits import out_of_scope_error
+from personas.api.key_limits import check_default_readable, check_restored_links, list_linkable
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
     ANY,
@@ -148,8 +149,10 @@ class RecordResource(RecordBulk[R]):
             record = self.find_locked(call, key)
             check_if_match(record, call.if_match)
             self.remove_read_only_values(call, record)
+            self.remove_kept_links(call, record)
             values, message = self.parse_values(call)
             values = self.complete_values(record, values)
+            check_default_readable(call.caller, record, values)
             with self.api_error_names():
                 saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
         return self.record_response(self.reload(saved))
@@ -170,6 +173,14 @@ class RecordResource(RecordBulk[R]):
             current = self.to_json(record) | {name: call.body.get(name) for name in self.volatile_fields}
             call.body = remove_unchanged_values(call.body, current, names)
 
+    def remove_kept_links(self, call: ApiRequest, record: R) -> None:
+        """Remove unchanged links from the body, for limited keys: they may keep what they may not choose."""
+        if not call.caller.is_limited:
+            return
+        names = (self.links.keys() | self.link_lists.keys()) & call.body.keys()
+        kept = {name for name in names if call.body[name] == self.field_json(record, name)}
+        call.body = {name: value for name, value in call.body.items() if name not in kept}
+
     def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
         record = self.find_writable(call, key)
         check_if_match(record, call.if_match)
@@ -189,6 +200,7 @@ class RecordResource(RecordBulk[R]):
             call.workspace,
             [row.data for row in page.rows],
             can_access_agent=call.caller.can_access_agent,
+            list_readable=partial(list_linkable, call.caller) if call.caller.is_limited else None,
         )
         rows_json = [revision_json(row, data) for row, data in zip(page.rows, snapshots, strict=True)]
         return page_response(call, page, rows_json)
@@ -198,24 +210,12 @@ class RecordResource(RecordBulk[R]):
         check_if_match(record, call.if_match)
         if not 0 < number < 2**31 or not list_revisions(record).filter(number=number).exists():
             raise Http404
-        self.check_agent_kept(call, record, number)
+        if call.caller.is_limited:
+            values = record.values_from_snapshot(get_revision(record, number).data)
+            check_restored_links(call.caller, record, values, self.links, self.link_lists)
         with self.api_error_names():
             saved = restore_revision(record, number, expected=record.revision, by=call.actor)
         return self.record_response(self.reload(saved))
-
-    def check_agent_kept(self, call: ApiRequest, record: R, number: int) -> None:
-        """Raise 403 if restoring the revision would move the record to another agent.
-
-        This applies only to keys that are limited to some agents.
-        """
-        if call.caller.agents is None:
-            return
-        old_values = record.values_from_snapshot(get_revision(record, number).data)
-        links = [
-            name for name, (model, _) in self.links.items() if model.kind == "agent" and name in old_values
-        ]
-        if any(old_values[name] != getattr(record, name) for name in links):
-            raise out_of_scope_error()
 
     # --- helpers ----------------------------------------------------------------------------------------
 
@@ -309,9 +309,7 @@ class RecordResource(RecordBulk[R]):
 
         Raise KeyError if a record does not exist, is archived or is not accessible with the client's key.
         """
-        rows: QuerySet[Any] = model.objects.in_workspace(call.workspace).filter(archived_at=None)
-        if model.kind in {"agent", "channel"} and f"{model.kind}s" in call.caller.key.scopes:
-            rows = rows.filter(slug__in=call.caller.key.scopes[f"{model.kind}s"])
+        rows = list_linkable(call.caller, model)
         rows_by_name = {getattr(row, attribute): row for row in rows.filter(**{f"{attribute}__in": names})}
         return [rows_by_name[name] for name in names]
 

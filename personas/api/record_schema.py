@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, ClassVar
 
-from django.db.models import ForeignKey
+from django.db.models import ForeignKey, QuerySet
 
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
@@ -333,16 +333,20 @@ def serialize_snapshots(
     snapshots: Sequence[Snapshot | None],
     *,
     can_access_agent: Callable[[str], bool] = lambda _: True,
+    list_readable: Callable[[type[Record]], "QuerySet[Any]"] | None = None,
 ) -> list[dict[str, Any] | None]:
     """Return snapshots with the field names of the API, and slugs or names instead of the ids of links.
 
     The links of all snapshots are loaded with one query per kind of linked record. A link to an agent that
-    the client may not access becomes null.
+    the client may not access becomes null, and so does one to a record that is not in `list_readable`.
     """
     names = load_link_names(resource, workspace, [data for data in snapshots if data])
     for (model, _), by_id in names.items():
         if getattr(model, "kind", "") == "agent":
             by_id |= {pk: None for pk, name in by_id.items() if not can_access_agent(name)}
+        elif list_readable is not None and issubclass(model, Record):
+            readable = set(list_readable(model).filter(pk__in=by_id).values_list("pk", flat=True))
+            by_id |= {pk: None for pk in by_id if pk not in readable}
     return [None if data is None else serialize_snapshot(resource, data, names) for data in snapshots]
 
 

@@ -213,7 +213,9 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
     check_key_format(client)
     key = authenticate_key(client)
     check_scopes(key["scopes"], prompt_request)
-    task = find_task_json(key["workspace_id"], prompt_request.agent, number)
+    # A task without an agent is not within the limits of a key.
+    is_limited = "agents" in key["scopes"]
+    task = find_task_json(key["workspace_id"], prompt_request.agent, number, is_own=is_limited)
     if task is None:
         raise ProblemError(validation_problem([FieldError("Task not found.", "/task")]))
     return task

@@ -99,13 +99,17 @@ def find_timezone(name: str) -> ZoneInfo | None:
         return None
 
 
-def find_task_json(workspace: Workspace | int, agent: str, number: int) -> dict[str, Any] | None:
+def find_task_json(
+    workspace: Workspace | int, agent: str, number: int, *, is_own: bool = False
+) -> dict[str, Any] | None:
     """Return the task with this number as JSON.
 
-    Return None unless the task exists, is not archived, and is assigned to the agent or to no agent.
+    Return None unless the task exists, is not archived, and is assigned to the agent or, without `is_own`, to
+    no agent.
     """
     tasks = Task.objects.in_workspace(workspace).filter(archived_at=None, number=number)
-    task = tasks.filter(Q(agent=None) | Q(agent__slug=agent)).prefetch_related("steps").first()
+    is_allowed = Q(agent__slug=agent) if is_own else Q(agent=None) | Q(agent__slug=agent)
+    task = tasks.filter(is_allowed).prefetch_related("steps").first()
     if task is None:
         return None
     return {

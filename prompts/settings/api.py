@@ -9,7 +9,7 @@ from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag
 from personas.api.exception_handler import validation_problem
-from personas.api.key_limits import Touches, is_within_limit
+from personas.api.key_limits import Touches, is_within_limit, list_linkable
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_list
 from personas.api.problems import FieldError, ProblemError, json_pointer
@@ -183,8 +183,7 @@ def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
     for name, model in LINKED_MODELS.items():
         if values[name] is None:
             continue
-        rows = model.objects.in_workspace(call.workspace).filter(slug=values[name], archived_at=None)
-        values[name] = rows.first()
+        values[name] = list_linkable(call.caller, model).filter(slug=values[name]).first()
         if values[name] is None:
             errors.append(FieldError("Record not found.", json_pointer([name])))
     if errors:

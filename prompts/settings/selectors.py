@@ -7,6 +7,7 @@ from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from core.db.compiled_query import CompiledQuery, fetch_together
+from personas.api.authentication import ApiClient
 from personas.models import Record, Workspace
 from personas.records.models import AgentIdQuery, read_agent_ids
 from prompts.models import PromptSettings
@@ -27,6 +28,24 @@ def bind_agents_by_settings(record: Record) -> AgentIdQuery | None:
         return None
     bound = get_settings_query(record.kind).bind(record.workspace_id, record.pk)
     return AgentIdQuery(bound, lambda rows: {pk for row in rows for pk in row.agent_ids()})
+
+
+def query_records_in_settings(caller: ApiClient, kind: str) -> "QuerySet[Any, Any]":
+    """Return the ids of the records of a kind that prompt settings within the limits of a key choose."""
+    rows = PromptSettings.objects.in_workspace(caller.workspace).filter(archived_at=None)
+    if kind not in LINKED_FIELDS:
+        return rows.none().values("pk")
+    for dimension in ("agent", "channel"):
+        if (names := caller.key.scopes.get(f"{dimension}s")) is not None:
+            rows = rows.filter(**{f"{dimension}__slug__in": names})
+    used: QuerySet[Any, Any] = rows.exclude(**{kind: None}).values(kind)
+    return used
+
+
+def list_default_record_ids(workspace: Workspace, kind: str) -> set[int]:
+    """Return the id of the record that agents without an own one get by the settings of the workspace."""
+    rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, agent=None, channel=None)
+    return set(rows.exclude(**{kind: None}).values_list(kind, flat=True))
 
 
 def list_agents_by_settings(record: Record) -> list[int]:

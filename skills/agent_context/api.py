@@ -9,7 +9,7 @@ from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag
 from personas.api.exception_handler import validation_problem
-from personas.api.key_limits import Touches
+from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, encode_json, json_response, no_content_response
@@ -48,7 +48,7 @@ from skills.agent_context.services import (
     context_choice_json,
     inherit_context,
 )
-from skills.api_helpers import TEXT_SCHEMA, agent_or_404
+from skills.api_helpers import TEXT_SCHEMA, agent_or_404, get_readable_source_ids
 from skills.discovery.harnesses import FILE_KINDS, HARNESSES
 from skills.models import (
     AgentContext,
@@ -252,7 +252,12 @@ def update_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
 
 @transaction.atomic
 def delete_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
-    inherit_context(lock_agent_if_match(call, agent), by=call.actor)
+    """Remove the choice of an agent. A limited key must not let it inherit sources outside of the limits."""
+    row, limits = lock_agent_if_match(call, agent), call.caller.agents
+    before = None if limits is None else get_readable_source_ids(call.workspace, limits)
+    inherit_context(row, by=call.actor)
+    if before is not None and get_readable_source_ids(call.workspace, limits or ()) - before:
+        raise out_of_scope_error()
     return no_content_response()
 
 
