@@ -322,7 +322,12 @@ WHERE_IS = [
     ("Where are secrets removed from logs?", "redaction", "project/logs/redaction.py", "redact_event"),
     ("Where is the OpenAPI document?", "openapi", "project/api/openapi.py", "build_openapi_document"),
     ("Which types of events are there?", "types", "personas/events/types.py", "EVENT_TYPES"),
-    ("What keeps requests out of internal networks?", "http_sender", "core/http_sender.py", "HttpSender"),
+    (
+        "What keeps requests out of internal networks?",
+        "http_sender",
+        "core/outgoing/http_sender.py",
+        "HttpSender",
+    ),
     ("How are webhooks signed?", "webhooks", "personas/webhooks/signatures.py", "build_signature_headers"),
     ("Where are spans of fetches written?", "spans", "core/spans.py", "record_span"),
     ("When is a webhook tried again?", "retries", "personas/webhooks/retries.py", "RETRY_DELAYS"),

@@ -23,7 +23,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
-from core.http_sender import HttpSender, OutgoingError, OutgoingPolicy
+from core.outgoing.http_sender import HttpSender, OutgoingError, OutgoingPolicy
 from personas.accounts.encryption import UnreadableSecret, decrypt_secret
 from personas.actors import SYSTEM_ACTOR
 from personas.events.selectors import event_json

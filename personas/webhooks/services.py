@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.http_sender import ForbiddenUrl, HttpSender, OutgoingPolicy
+from core.outgoing.http_sender import ForbiddenUrl, HttpSender, OutgoingPolicy
 from personas.accounts.encryption import decrypt_secret, encrypt_secret
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.audit.services import write_audit_event

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from core.http_sender import (
+from core.outgoing.http_sender import (
     MAX_RESPONSE_BYTES,
     ForbiddenUrl,
     HttpSender,
@@ -165,7 +165,7 @@ def test_a_name_that_resolves_differently_the_second_time_is_resolved_once(monke
         connected.append(address[0])
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("core.http_sender.socket.create_connection", connect)
+    monkeypatch.setattr("core.outgoing.http_sender.socket.create_connection", connect)
     sender = HttpSender(DEVELOPMENT, resolve=lambda host, port: next(answers))
     with pytest.raises(OutgoingError, match=r"^The connection failed\.$"):
         sender.post("http://rebind.example.com/", b"{}", {})

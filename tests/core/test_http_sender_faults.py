@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from core import http_sender
-from core.http_sender import Address, HttpSender, OutgoingPolicy, Target
+from core.outgoing import http_sender
+from core.outgoing.http_sender import Address, HttpSender, OutgoingPolicy, Target
 from tests.core import test_http_sender as proofs
 
 pytestmark = pytest.mark.planted

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from core import http_sender
-from core.http_sender import HttpSender, OutgoingError, OutgoingPolicy
+from core.outgoing import http_sender
+from core.outgoing.http_sender import HttpSender, OutgoingError, OutgoingPolicy
 from personas.actors import Actor
 from personas.events.services import record_event
 from personas.models import (

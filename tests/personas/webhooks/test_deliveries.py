@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from core.http_sender import HttpSender, OutgoingPolicy
+from core.outgoing.http_sender import HttpSender, OutgoingPolicy
 from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.events.selectors import list_events_after

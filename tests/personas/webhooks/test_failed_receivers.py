@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.db.disk_full import DISK_FULL_SQLSTATE
-from core.http_sender import HttpSender, OutgoingPolicy
+from core.outgoing.http_sender import HttpSender, OutgoingPolicy
 from personas.accounts.encryption import encrypt_secret
 from personas.events.selectors import list_events_after
 from personas.events.services import record_event
