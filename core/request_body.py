@@ -45,12 +45,14 @@ class TooManyBodyReads(BodyReadError):
 class ClientSlots:
     """Counts the threads that wait for a client: for its request body, or until it reads a streamed response.
 
+    Emails have slots of their own, with another limit (core/outgoing/email_backend.py).
     Requests that are not authenticated and streamed responses may each use a quarter of the slots. If all
     slots are taken by bodies that arrive fast, a further one waits a moment. If they are taken by stalled
     ones, none was taken or released recently, and a further one is refused at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, get_limit: Callable[[], int] = lambda: settings.DRAMATIS_BODY_THREADS) -> None:
+        self._get_limit = get_limit
         self._changed = Condition()
         self._taken = self._taken_by_few = 0
         # When a slot was last taken or released, by `is_few`.
@@ -77,7 +79,7 @@ class ClientSlots:
             self._changed.notify_all()
 
     def _is_free(self, is_few: bool) -> bool:
-        limit: int = settings.DRAMATIS_BODY_THREADS
+        limit = self._get_limit()
         return self._taken < limit and (not is_few or self._taken_by_few < max(limit // 4, 1))
 
 

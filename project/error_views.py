@@ -10,7 +10,6 @@ from django.views import defaults
 from personas.api.exception_handler import (
     NOT_FOUND_PROBLEM,
     SERVER_ERROR_PROBLEM,
-    STORAGE_FULL_PROBLEM,
     exception_to_problem,
 )
 from personas.api.problems import Problem
@@ -37,7 +36,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
-    """Return 503 with Retry-After if the database is not available, else 500."""
+    """Return 503 with Retry-After if the database or the mail server is not available, else 500."""
     error = sys.exception()
     problem = exception_to_problem(error) if error is not None else SERVER_ERROR_PROBLEM
     problem = problem if problem.status == 503 else SERVER_ERROR_PROBLEM
@@ -45,6 +44,6 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
         return problem_response(problem, request)
     if problem.status == 503:
         # Rendered without the request: context processors would query the database, which is not available.
-        page = render_to_string("503.html", {"is_storage_full": problem.code == STORAGE_FULL_PROBLEM.code})
+        page = render_to_string("503.html", {"code": problem.code})
         return HttpResponse(page, status=503, headers=dict(problem.headers))
     return defaults.server_error(request)

@@ -291,7 +291,9 @@ CONTENT_SECURITY_POLICY = {
 
 # --- Email -------------------------------------------------------------------------------------------
 EMAIL_BACKEND = (
-    f"{'django.core.mail.backends.smtp' if PRODUCTION else 'project.dev_mail.backend'}.EmailBackend"
+    "core.outgoing.email_backend.LimitedEmailBackend"
+    if PRODUCTION
+    else "project.dev_mail.backend.EmailBackend"
 )
 EMAIL_HOST = env_secret("EMAIL_HOST", needed=PRODUCTION, default="localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 587)

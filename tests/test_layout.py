@@ -328,6 +328,12 @@ WHERE_IS = [
         "core/outgoing/http_sender.py",
         "HttpSender",
     ),
+    (
+        "What if the mail server hangs?",
+        "email_backend",
+        "core/outgoing/email_backend.py",
+        "LimitedEmailBackend",
+    ),
     ("How are webhooks signed?", "webhooks", "personas/webhooks/signatures.py", "build_signature_headers"),
     ("Where are spans of fetches written?", "spans", "core/spans.py", "record_span"),
     ("When is a webhook tried again?", "retries", "personas/webhooks/retries.py", "RETRY_DELAYS"),

@@ -10,6 +10,7 @@ from django.http import Http404
 from rest_framework import exceptions as drf
 
 from core.db.disk_full import is_disk_full
+from core.outgoing.email_backend import MailServerUnavailable
 from core.request_body import BodyReadError
 from core.request_deadline import RequestTimeout
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
@@ -53,6 +54,12 @@ STORAGE_FULL_PROBLEM = Problem(
     "storage_full",
     "The database disk is full. Nothing was changed. Try again after the operator has freed disk space.",
     headers={"Retry-After": "30"},
+)
+EMAIL_PROBLEM = Problem(
+    503,
+    "email_not_sent",
+    "The email could not be sent. Try again in a few seconds.",
+    headers={"Retry-After": "10"},
 )
 NOT_FOUND_PROBLEM = Problem(404, "not_found", "Not found.")
 MAX_NAMED_FIELDS = 8
@@ -160,4 +167,5 @@ PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Ca
     drf.APIException: drf_error_to_problem,
     RequestTimeout: lambda _: TIMEOUT_PROBLEM,
     (OperationalError, InterfaceError): database_error_to_problem,
+    MailServerUnavailable: lambda _: EMAIL_PROBLEM,
 }

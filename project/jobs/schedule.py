@@ -11,7 +11,9 @@ JOB_ROUTES = {
     # Its prompts are not served until it ends, so it must not wait behind a verification.
     "prompts.tasks.finish_erasure_job": {"queue": "builds"},
     "skills.tasks.refresh_source_job": {"queue": "scans"},
+    # Both wait for servers outside: receivers that tenants choose, and the mail server.
     "project.tasks.deliver_webhooks_job": {"queue": "webhooks"},
+    "project.tasks.send_notification_emails_job": {"queue": "webhooks"},
     "prompts.tasks.verify_chain_job": {"queue": "long"},
     "prompts.tasks.maintain_partitions_job": {"queue": "long"},
     "project.tasks.purge_contents_job": {"queue": "long"},

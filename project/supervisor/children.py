@@ -13,6 +13,7 @@ from typing import IO
 
 from django.conf import settings
 
+from project.jobs.schedule import JOB_QUEUES
 from project.supervisor.paths import create_private_dir, get_runtime_dir, get_valkey_socket
 from project.supervisor.supervisor import BROKER_NAME, Supervisor
 from project.supervisor.valkey import start_valkey
@@ -94,8 +95,12 @@ def start_web(supervisor: Supervisor, environment: Mapping[str, str], host: str,
 
 def start_workers(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
     celery = [PYTHON, "-m", "celery", "--quiet", "-A", "project"]
-    worker = ["worker", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    supervisor.start("worker", [*celery, *worker], environment)
+    options = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    others = ",".join(name for name in JOB_QUEUES if name != "webhooks")
+    # Receivers of webhooks may hang. In a worker of their own, no build and no refresh waits for them.
+    for name, queues, processes in (("worker", others, "2"), ("webhooks", "webhooks", "1")):
+        worker = ["worker", "--hostname", f"{name}@%h", "--queues", queues, "--concurrency", processes]
+        supervisor.start(name, [*celery, *worker, *options], environment)
     supervisor.start("beat", [*celery, "beat", "--pidfile=", "--loglevel", "WARNING"], environment)
     # The watcher scans a source as soon as its files change. In production files change only with
     # deployments, so the scheduled scans are enough.

@@ -18,3 +18,7 @@ VERIFICATION_SECONDS = "TEST_VERIFICATION_SECONDS"
 # Environment variable: names with their addresses, in workers of a test: `name=address,address|address`. Each
 # resolution gets the next answer, and the last one from then on.
 TEST_NAMES = "TEST_NAMES"
+# Environment variable: the port of a mail server on this machine, for a server of a test. With it, names
+# below SLOW_DOMAIN are resolved after SLOW_NAME_SECONDS.
+TEST_MAIL_PORT = "TEST_MAIL_PORT"
+SLOW_DOMAIN, SLOW_NAME_SECONDS = "slow.example", 20.0

@@ -313,7 +313,7 @@ def measure_change(installation: Installation, request: LoadRequest, text: str, 
 @contextmanager
 def compose_workers(installation: Installation, fault: str = "", **variables: str) -> Iterator[list[Worker]]:
     """Run the workers and beat with the command lines of the compose file."""
-    names = ["worker", "clock", "long", "beat"]
+    names = ["worker", "webhooks", "clock", "long", "beat"]
     environment = {**installation.environment, "DRAMATIS_SOURCE_ROOTS": str(installation.folder), **variables}
     environment |= {FAULT: fault} if fault else {}
     if fault == "one_queue":

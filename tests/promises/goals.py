@@ -115,7 +115,8 @@ PROMISES = (
         "Slow callers starve nobody",
         "200 connections that stall in head, body or reading, with and without a key: 1,000 of 1,000 "
         "fetches served, p99 ≤ 3 × that of the same run without them; each stalled one closed in ≤ 30 s, "
-        "without a key in ≤ 5 s; no request longer than 30 s",
+        "without a key in ≤ 5 s; no request longer than 30 s; the same with a name server and a mail server "
+        "that hang",
     ),
     Promise(
         "R16",

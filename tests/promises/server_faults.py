@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -20,8 +21,11 @@ from tests.promises import (
     FAULT,
     LARGE_STREAM_PATH,
     REAL_RATE_LIMITS,
+    SLOW_DOMAIN,
+    SLOW_NAME_SECONDS,
     SLOW_STATEMENT_PATH,
     SLOW_STATEMENTS,
+    TEST_MAIL_PORT,
 )
 from tests.promises.worker_faults import one_queue
 
@@ -135,6 +139,46 @@ def without_closing() -> None:
     from project.request_limits.connections import StalledConnections
 
     setattr(StalledConnections, "close_stalled", lambda _: 0)  # noqa: B010  # mypy forbids an assignment
+
+
+def resolution_in_request() -> None:
+    """R15: the host of a webhook is resolved when the endpoint is saved."""
+    from core.outgoing.http_sender import HttpSender, OutgoingPolicy
+    from personas.errors import InvalidInput
+    from personas.webhooks import api
+
+    create = vars(api)["create_endpoint"]
+
+    def resolve_first(workspace: Any, values: Any, **options: Any) -> Any:
+        try:
+            HttpSender(OutgoingPolicy.from_settings()).find_target(values["url"])
+        except OSError as error:
+            raise InvalidInput.on("url", str(error)) from None
+        return create(workspace, values, **options)
+
+    vars(api)["create_endpoint"] = resolve_first
+
+
+def without_email_slots() -> None:
+    """R15: every thread may wait for the mail server."""
+    from core.outgoing.email_backend import sending_slots
+
+    vars(sending_slots)["acquire"] = lambda *, is_few: True
+
+
+def use_slow_servers(mail_port: int) -> None:
+    """Send emails by SMTP as in production, and let the name server take its time."""
+    settings.EMAIL_BACKEND = "core.outgoing.email_backend.LimitedEmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", mail_port, False
+    resolve = socket.getaddrinfo
+
+    def resolve_slowly(host: Any, *arguments: Any, **options: Any) -> Any:
+        if str(host).endswith(SLOW_DOMAIN):
+            time.sleep(SLOW_NAME_SECONDS)
+            raise socket.gaierror
+        return resolve(host, *arguments, **options)
+
+    vars(socket)["getaddrinfo"] = resolve_slowly
 
 
 class SlowEndpoints:
@@ -260,6 +304,8 @@ FAULTS: dict[str, Callable[[], None]] = {
         without_body_cap,
         without_watchdog,
         without_closing,
+        resolution_in_request,
+        without_email_slots,
         cached_keys,
         unchecked_fetches,
         cached_sessions,
@@ -272,6 +318,8 @@ FAULTS: dict[str, Callable[[], None]] = {
 
 if not os.environ.get(REAL_RATE_LIMITS):
     settings.DRAMATIS_RATE_LIMITS = dict.fromkeys(("fetch", "read", "write", "render"), (10**9, 10**9))
+if mail_port := os.environ.get(TEST_MAIL_PORT):
+    use_slow_servers(int(mail_port))
 limits: Any = product.application
 limits.application = SlowEndpoints(limits.application)
 if fault := os.environ.get(FAULT):

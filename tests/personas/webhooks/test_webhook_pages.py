@@ -123,7 +123,8 @@ def check_recent_login(workspace: Any, alice: Any, client: Any) -> None:
     endpoint.refresh_from_db()
     assert endpoint.url == "http://127.0.0.1/elsewhere"
     [event] = AuditEvent.objects.in_workspace(workspace).filter(kind="webhook", verb="edited")
-    assert (event.before["url"], event.after["url"]) == ("http://127.0.0.1/", endpoint.url)
+    before, after = event.before or {}, event.after or {}
+    assert (before["url"], after["url"]) == ("http://127.0.0.1/", endpoint.url)
 
 
 def test_an_edit_requires_a_recent_login_and_is_audited(workspace, alice, client):

@@ -13,8 +13,8 @@ from tests.project.deployment.production_settings import ROOT
 
 # ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose substitutes them.
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^${}]*)|:\?[^${}]*)?\}")
-APP = ("migrate", "web", "worker", "clock", "long", "beat")
-WORKERS = ("worker", "clock", "long")
+APP = ("migrate", "web", "worker", "webhooks", "clock", "long", "beat")
+WORKERS = ("worker", "webhooks", "clock", "long")
 
 
 @cache

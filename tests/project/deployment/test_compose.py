@@ -269,9 +269,14 @@ def test_each_program_is_there():
 
 
 def test_each_queue_has_one_worker_of_its_kind():
-    """Long jobs and the clock's jobs share no worker with others, so that nothing waits behind an hour."""
+    """Long jobs, webhooks and the clock's jobs share no worker with others: nothing waits for them."""
     queues = {name: command_of(name)[command_of(name).index("--queues") + 1].split(",") for name in WORKERS}
-    assert queues == {"worker": ["builds", "scans", "webhooks"], "clock": ["clock"], "long": ["long"]}
+    assert queues == {
+        "worker": ["builds", "scans"],
+        "webhooks": ["webhooks"],
+        "clock": ["clock"],
+        "long": ["long"],
+    }
     assert {queue.name for queue in app.conf.task_queues} == {
         name for names in queues.values() for name in names
     }

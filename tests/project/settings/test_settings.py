@@ -154,7 +154,7 @@ def test_production_is_stricter_than_development():
     assert production["DEBUG"] is False
     assert production["DRAMATIS_REQUIRE_OWNER_MFA"] is True
     assert production["MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN"] is False
-    assert "smtp" in production["EMAIL_BACKEND"]
+    assert production["EMAIL_BACKEND"] == "core.outgoing.email_backend.LimitedEmailBackend"
     assert "Manifest" in production["STORAGES"]["staticfiles"]["BACKEND"]
     development = settings_under({}, *names)
     assert development["DRAMATIS_REQUIRE_OWNER_MFA"] is False

@@ -82,9 +82,9 @@ def product(var):
     """Start the product in this folder, and wait until all processes are running."""
     port = free_port()
     process = start_up(var, port)
-    # Web, its worker process, the Celery worker with two pool children, beat, watcher, orphan killer, and up
-    # itself; Valkey writes its title over its environment.
-    assert wait_for(lambda: answers(port, "/readyz") and len(running(str(var))) >= 9, 180), running(str(var))
+    # Web, its worker process, the Celery workers with two pool children and one, beat, watcher, orphan
+    # killer, and up itself; Valkey writes its title over its environment.
+    assert wait_for(lambda: answers(port, "/readyz") and len(running(str(var))) >= 11, 180), running(str(var))
     try:
         yield process, port
     finally:
