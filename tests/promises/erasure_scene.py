@@ -1,7 +1,7 @@
 """Serves a secret, erases it, and looks for what is left of it; one step per process.
 
-Run as `python -m tests.promises.erasure_scene serve|erase|search FOLDER [FAULT]`; the environment names the
-database. Each step prints its facts as JSON.
+Run as `python -m tests.promises.erasure_scene serve|erase|search FOLDER FAULT COPIES`; the environment names
+the database. COPIES is the number of records with the secret. Each step prints its facts as JSON.
 """
 
 import json
@@ -25,7 +25,7 @@ from core.db.workspace_scope import all_workspaces  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.api_keys.format import ADMIN, BOT  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
-from personas.models import Memory, UserProfile, Workspace  # noqa: E402
+from personas.models import Agent, Memory, UserProfile, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
 from project.backup.create import create_backup  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
@@ -33,7 +33,7 @@ from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
-from prompts.models import LedgerEntry, PromptVersion  # noqa: E402
+from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
 from prompts.replay.evidence import build_evidence, run_evidence_checks  # noqa: E402
 from prompts.replay.services import replay_entry  # noqa: E402
 from prompts.versions.selectors import get_version_text  # noqa: E402
@@ -51,6 +51,7 @@ from tests.prompts.erasure.guesses import DIGEST, SALT, list_stored_texts, read_
 CODE = "823614"
 CANARY, NAME = "Penhaligon keeps the code", "Rosamund Penhaligon"
 SECRET = f"Mrs {CANARY} {CODE} on a card."
+PROMPT = "/api/v1/agents/{}/channels/deck/prompt"
 GUESSES = 1_000_000
 # All codes are tried in the shortest texts, which are the easiest to guess, and these around the right one in
 # the others.
@@ -59,6 +60,11 @@ FULLY_GUESSED, NEAR_GUESSES = 2, 5_000
 PLANTS: dict[str, list[tuple[str, str, Any]]] = {
     "plain-digests": [("personas.contents.models", "generate_salt", lambda: "")],
     "call-data": [("prompts.erasure.services", "erase_call_data_containing", lambda *_: 0)],
+    # The former behaviour: a version stays readable while another record has the same text.
+    "shared-content": [
+        ("prompts.serving.cache", "find_tombstones", lambda *_: {}),
+        ("prompts.versions.selectors", "find_tombstones", lambda *_: {}),
+    ],
     "immutable": [
         ("personas.api.etags", "REVALIDATE_CACHE_CONTROL", "private, max-age=31536000, immutable"),
     ],
@@ -74,8 +80,21 @@ def plant(fault: str) -> None:
 # --- serve ---------------------------------------------------------------------------------------------
 
 
-def serve(folder: Path) -> None:
-    """Put the secret into a memory, a profile, versions, ledger rows, call data and stored responses."""
+def add_copies(workspace: Workspace, pilot: Agent, copies: int) -> list[Memory | UserProfile]:
+    """Put the secret into further records: memories of both agents, and the profile of the second agent."""
+    if copies < 2:
+        return []
+    profile = make_profile(workspace, "Mate", notes=SECRET) if copies > 4 else None
+    deck = AgentPrompt.objects.in_workspace(workspace).get(agent=pilot).channel
+    mate = make_agent(workspace, "mate", channels=[deck], user_profile=profile)
+    memories = [make_memory(workspace, SECRET, agent=mate)]
+    memories += [make_memory(workspace, SECRET, agent=pilot) for _ in range(copies - 2 - bool(profile))]
+    rebuild_agents(workspace, [mate.pk, pilot.pk])
+    return [*memories, *([profile] if profile else [])]
+
+
+def serve(folder: Path, copies: int) -> None:
+    """Put the secret into records, versions, ledger rows, call data and stored responses."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = make_user("Canary")
@@ -85,10 +104,11 @@ def serve(folder: Path) -> None:
     agent = make_agent(workspace, "pilot", **values)
     person = Actor.person(owner)
     bot, admin = (create_key(workspace, kind, {}, by=person, kind=kind)[1] for kind in (BOT, ADMIN))
-    memory: Memory = make_memory(workspace, SECRET)
+    memory: Memory = make_memory(workspace, SECRET, agent=agent)
     rebuild_agents(workspace, [agent.pk])
     edit_record(memory, {"text": f"{SECRET} Still."}, expected=memory.revision, by=BY)
     rebuild_agents(workspace, [agent.pk])
+    others = add_copies(workspace, agent, copies)
     bodies: list[dict[str, Any]] = [
         {},
         {"append": f"She says: {SECRET}"},
@@ -111,7 +131,14 @@ def serve(folder: Path) -> None:
     entries = LedgerEntry.objects.in_workspace(workspace)
     texts |= {replay_entry(workspace, entry.pk).text.encode() for entry in entries}
     secrets = [text.decode() for text in texts | list_stored_texts() if CODE.encode() in text]
-    facts = {"admin": admin, "texts": secrets, "rows": [entry.pk for entry in entries]}
+    facts: dict[str, Any] = {
+        "admin": admin,
+        "bot": bot,
+        "memory": memory.pk,
+        "others": [{"kind": one.kind, "record": one.pk} for one in others],
+        "texts": secrets,
+        "rows": [entry.pk for entry in entries],
+    }
     (folder / "facts.json").write_text(json.dumps(facts))
     create_backup(folder / "before")
     print_facts(texts=len(secrets), rows=len(facts["rows"]))
@@ -120,19 +147,36 @@ def serve(folder: Path) -> None:
 # --- erase ---------------------------------------------------------------------------------------------
 
 
-def erase(folder: Path) -> None:
-    """Erase memory and profile through the API, and read a version before and after as a cache would."""
+def post_erasure(client: Client, kind: str, key: int, **more: Any) -> dict[str, Any]:
+    body = {"kind": kind, "record": key, "reason": "Requested", **more}
+    response = client.post("/api/v1/erasures", json.dumps(body), content_type="application/json")
+    assert response.status_code == 201, response.content[:500]
+    result: dict[str, Any] = response.json()
+    return result
+
+
+def erase(folder: Path, copies: int) -> None:
+    """Erase the records through the API, and read a version before and after as a cache would.
+
+    The memory is erased first. The versions with it must be refused while other records have the same text.
+    """
     facts = json.loads((folder / "facts.json").read_text())
     workspace = Workspace.objects.get(slug="canary-bay")
     client = Client(HTTP_HOST="localhost", HTTP_AUTHORIZATION=f"Bearer {facts['admin']}")
     version = PromptVersion.objects.in_workspace(workspace).order_by("-number")[0]
     path = f"/api/v1/prompt-versions/{version.digest}"
     first = client.get(path)
-    for kind, model in (("memory", Memory), ("user_profile", UserProfile)):
-        record = model.objects.in_workspace(workspace).get()
-        body = {"kind": kind, "record": record.pk, "reason": "Requested"}
-        response = client.post("/api/v1/erasures", json.dumps(body), content_type="application/json")
-        assert response.status_code == 201, response.content[:500]
+    rows = PromptVersion.objects.in_workspace(workspace).filter(prompt__agent__slug="pilot")
+    numbers = [row.number for row in rows if SECRET in get_version_text(row)]
+    others, bot = facts["others"], Client(HTTP_HOST="localhost", HTTP_AUTHORIZATION=f"Bearer {facts['bot']}")
+    named = post_erasure(client, "memory", facts["memory"])["also_contains"]
+    is_named = [{"kind": one["kind"], "record": one["record"]} for one in named] == others
+    fetches = [bot.get(f"{PROMPT.format('pilot')}?version={number}").status_code for number in numbers]
+    is_kept = copies < 2 or SECRET in bot.get(PROMPT.format("mate")).content.decode()
+    if others:
+        post_erasure(client, others[0]["kind"], others[0]["record"], also_erase=others[1:])
+    profile = UserProfile.objects.in_workspace(workspace).get(label="Rosamund")
+    post_erasure(client, "user_profile", profile.pk)
     again = client.get(path, HTTP_IF_NONE_MATCH=first["ETag"])
     if connection.vendor == "postgresql":
         with all_workspaces(), connection.cursor() as cursor:
@@ -142,13 +186,21 @@ def erase(folder: Path) -> None:
     record_endings()
     (folder / "before").rename(folder.parent / f"{folder.name}-before")
     may_reuse = "no-cache" not in first["Cache-Control"]
-    print_facts(first=first.status_code, again=again.status_code, may_reuse=may_reuse)
+    print_facts(
+        first=first.status_code,
+        again=again.status_code,
+        may_reuse=may_reuse,
+        refused=sorted(set(fetches)),
+        tombstoned=len(fetches),
+        is_named=is_named,
+        is_kept=is_kept,
+    )
 
 
 # --- search --------------------------------------------------------------------------------------------
 
 
-def search(folder: Path) -> None:
+def search(folder: Path, copies: int) -> None:
     """Write a backup and evidence, verify the chains, and test guesses against every digest."""
     facts = json.loads((folder / "facts.json").read_text())
     workspace = Workspace.objects.get(slug="canary-bay")
@@ -195,6 +247,6 @@ def print_facts(**facts: Any) -> None:
 
 
 if __name__ == "__main__":
-    step, path, *fault = sys.argv[1:]
-    plant("".join(fault))
-    {"serve": serve, "erase": erase, "search": search}[step](Path(path))
+    step, path, fault, copies = sys.argv[1:]
+    plant(fault)
+    {"serve": serve, "erase": erase, "search": search}[step](Path(path), int(copies))

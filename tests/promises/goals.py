@@ -98,9 +98,10 @@ PROMISES = (
     Promise(
         "R17",
         "Erased means not to be found again",
-        "canaries in 0 bytes of database files, write-ahead log, backup, logs and evidence; 1,000,000 "
-        "guesses against every stored digest: 0 hits; an older backup restored: still gone; the same text "
-        "stored again restores nothing; no cached version is used without asking",
+        "canaries in 1, 2 and 5 records: versions with an erased one refused (410), the other records named; "
+        "after the last one in 0 bytes of database files, write-ahead log, backup, logs and evidence; "
+        "1,000,000 guesses against every stored digest: 0 hits; an older backup restored: still gone; "
+        "the same text stored again restores nothing; no cached version is used without asking",
     ),
     Promise(
         "R18",

@@ -22,8 +22,10 @@ CANARIES = ("Penhaligon keeps the code", "Rosamund Penhaligon", "823614")
 class Erasure:
     """An installation in which a secret is served and erased, and the files in which it may be left."""
 
-    def __init__(self, folder: Path, url: str, data: Path, fault: str = "") -> None:
+    def __init__(self, folder: Path, url: str, data: Path, fault: str = "", copies: int = 1) -> None:
         self.folder, self.url, self.data, self.fault = folder, url, data, fault
+        # The number of records with the secret.
+        self.copies = copies
 
     def run(self, step: str) -> dict[str, Any]:
         variables = {
@@ -32,7 +34,8 @@ class Erasure:
             "DRAMATIS_VAR": str(self.folder / "var"),
             "DRAMATIS_POSTGRES_PROGRAMS": programs(),
         }
-        command = [sys.executable, "-m", "tests.promises.erasure_scene", step, str(self.folder), self.fault]
+        scene = ["tests.promises.erasure_scene", step, str(self.folder), self.fault, str(self.copies)]
+        command = [sys.executable, "-m", *scene]
         with (self.folder / f"{step}.log").open("wb") as log:
             done = subprocess.run(
                 command, env=variables, stdout=subprocess.PIPE, stderr=log, check=False, timeout=300, cwd=ROOT
@@ -47,7 +50,7 @@ class Erasure:
         backup = self.folder.parent / f"{self.folder.name}-before"
         done = restore(url, backup, self.folder / "var" / "checkpoints", **variables)
         assert done.returncode == 0, done.stderr
-        assert "erasures repeated: 2" in done.stdout, done.stdout
+        assert f"erasures repeated: {self.copies + 1}" in done.stdout, done.stdout
 
     def list_files_with_text(self) -> list[str]:
         """List the files that contain a canary: database, write-ahead log, logs, backup and evidence."""
@@ -58,15 +61,15 @@ class Erasure:
 
 
 @contextmanager
-def open_installation(vendor: str, folder: Path, fault: str = "") -> Iterator[Erasure]:
+def open_installation(vendor: str, folder: Path, fault: str = "", copies: int = 1) -> Iterator[Erasure]:
     if vendor == "sqlite":
         with migrated_database(folder, "sqlite") as url:
-            yield Erasure(folder, url, Path(url.removeprefix("sqlite:///")).parent, fault)
+            yield Erasure(folder, url, Path(url.removeprefix("sqlite:///")).parent, fault, copies)
         return
     # Without recycling, a checkpoint removes the segments of the write-ahead log that it no longer needs.
     with cluster("-c", "wal_recycle=off", "-c", "min_wal_size=32MB") as instance:
         instance.load_tables()
-        yield Erasure(folder, instance.url, instance.directory, fault)
+        yield Erasure(folder, instance.url, instance.directory, fault, copies)
 
 
 def drop_old_log(erasure: Erasure) -> None:
@@ -82,13 +85,24 @@ def drop_old_log(erasure: Erasure) -> None:
 
 @pytest.mark.promise("R17")
 @pytest.mark.hard
-@pytest.mark.parametrize("vendor", ["postgresql", "sqlite"])
-def test_erased_text_is_in_no_byte_and_cannot_be_guessed(vendor, tmp_path, record_property):
-    with open_installation(vendor, tmp_path) as erasure:
+@pytest.mark.parametrize(
+    ("vendor", "copies"), [("postgresql", 1), ("postgresql", 5), ("sqlite", 2), ("sqlite", 5)]
+)
+def test_erased_text_is_in_no_byte_and_cannot_be_guessed(vendor, copies, tmp_path, record_property):
+    with open_installation(vendor, tmp_path, copies=copies) as erasure:
         served = erasure.run("serve")
         assert served["rows"] >= 4
         assert erasure.list_files_with_text(), "the text was in no file before, so the test proves nothing"
-        assert erasure.run("erase") == {"first": 200, "again": 410, "may_reuse": False}
+        erased = erasure.run("erase")
+        assert erased.pop("tombstoned") >= 2
+        assert erased == {
+            "first": 200,
+            "again": 410,
+            "may_reuse": False,
+            "refused": [410],
+            "is_named": True,
+            "is_kept": True,
+        }
         drop_old_log(erasure)
         result = erasure.run("search")
         left = erasure.list_files_with_text()
@@ -97,8 +111,9 @@ def test_erased_text_is_in_no_byte_and_cannot_be_guessed(vendor, tmp_path, recor
     assert result["guesses"] >= 1_000_000
     record_property(
         "measured",
-        f"{vendor}: 0 files with the text; {result['guesses']:,} guesses over {served['texts']} texts, "
-        "0 hits; a cached version is asked for again, and 410",
+        f"{vendor}, {copies} records with the text: its versions 410 after the first erasure, the others "
+        f"named; 0 files with the text after the last; {result['guesses']:,} guesses over "
+        f"{served['texts']} texts, 0 hits; a cached version is asked for again, and 410",
     )
 
 
@@ -108,7 +123,7 @@ def test_an_older_backup_restored_does_not_bring_it_back(tmp_path, record_proper
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
-    with open_installation("sqlite", first) as erasure:
+    with open_installation("sqlite", first, copies=2) as erasure:
         erasure.run("serve")
         erasure.run("erase")
         with empty_database(second, "sqlite") as url:
@@ -122,13 +137,13 @@ def test_an_older_backup_restored_does_not_bring_it_back(tmp_path, record_proper
 @pytest.mark.promise("R17")
 @pytest.mark.hard
 @pytest.mark.planted
-@pytest.mark.parametrize("fault", ["plain-digests", "call-data", "immutable"])
+@pytest.mark.parametrize("fault", ["plain-digests", "call-data", "immutable", "shared-content"])
 def test_a_missing_guard_is_found(fault, tmp_path):
-    with open_installation("sqlite", tmp_path, fault) as erasure:
+    with open_installation("sqlite", tmp_path, fault, copies=2) as erasure:
         erasure.run("serve")
         read = erasure.run("erase")
-        if fault == "immutable":
-            assert read["may_reuse"]
+        if fault in ("immutable", "shared-content"):
+            assert read["may_reuse"] if fault == "immutable" else 200 in read["refused"]
             return
         hits, files = erasure.run("search")["hits"], erasure.list_files_with_text()
     assert hits > 0 if fault == "plain-digests" else files != []
