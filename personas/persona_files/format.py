@@ -3,6 +3,7 @@
 Parsing normalizes the text: newlines become LF, and a byte order mark is removed. One blank line after the
 front matter and one newline at the end of the file are not part of the body. Rendering writes known keys
 first, in a fixed order and without their comments. All other front matter lines are kept in `extra`.
+A known key that the front matter lacks is read from list entries of the body: see `bullets`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from core.text.front_matter import (
     raise_for_problems,
     split_front_matter,
 )
+from personas.persona_files.bullets import read_bullet_values
 
 # Known front matter keys of IDENTITY.md and USER.md, in the order in which they are written.
 IDENTITY_KEYS = ("name", "emoji", "creature", "vibe")
@@ -148,7 +150,9 @@ def _parse_file(kind: type[FileT], text: str) -> FileT:
         raise FrontMatterError([*error.problems, *problems]) from error
     raise_for_problems([*_find_type_problems(blocks, kind.keys), *problems])
     values = {block.key: block.value for block in blocks if block.key in kind.keys}
-    return kind(**values, **{kind.body: body, "extra": _collect_extra(blocks, kind.keys)})
+    found = read_bullet_values(body, [key for key in kind.keys if key not in values])
+    fields = found.values | values | {kind.body: found.body, "extra": _collect_extra(blocks, kind.keys)}
+    return kind(**fields)
 
 
 def _find_type_problems(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> Iterator[TextProblem]:
@@ -180,8 +184,12 @@ def _compact_comments(lines: str) -> str:
 
 def _render_file(file: _PersonaFile) -> str:
     raise_for_problems(find_extra_problems(file.extra, file.keys))
-    values = ((key, getattr(file, key)) for key in file.keys)
-    head = "".join(f"{key}: {_format_scalar(value)}\n" for key, value in values if value)
+    values = {key: getattr(file, key) for key in file.keys}
+    # An empty key keeps an entry of the body, which looks like its value, from being read as one.
+    entries = read_bullet_values(getattr(file, file.body), file.keys).values
+    head = "".join(
+        f"{key}: {_format_scalar(value)}\n" for key, value in values.items() if value or key in entries
+    )
     text = join_front_matter(head + file.extra, getattr(file, file.body))
     # Parse the rendered text, to raise an error if it could not be imported again (for example, if too long).
     _parse_file(type(file), text)

@@ -6,6 +6,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from core.text.front_matter import FrontMatterError, TextProblem
+from personas.persona_files import format as persona_format
+from personas.persona_files.bullets import BulletValues
 from personas.persona_files.format import (
     IDENTITY_KEYS,
     USER_KEYS,
@@ -265,3 +267,80 @@ def test_a_soul_with_control_characters_is_refused_with_its_line():
 def test_every_soul_is_stable(text):
     soul = parse_soul(text)
     assert parse_soul(render_soul(soul)) == soul
+
+
+# --- list entries, as in OpenClaw's files --------------------------------------------------------------
+
+CLAWD = (
+    "# IDENTITY.md\n\n_Fill this in._\n\n- **Name:** Clawd\n- **Creature:** space lobster\n"
+    "* **Vibe**: dry, warm\n"
+    "- **Emoji:** 🤖 (classic, dependable)\n- **Avatar:** a.png\n\n## More\n\n- **Name:** Other\n"
+)
+
+
+def test_list_entries_of_an_identity_are_its_fields():
+    identity = parse_identity(CLAWD)
+    assert (identity.name, identity.creature, identity.vibe) == ("Clawd", "space lobster", "dry, warm")
+    assert identity.emoji == "🤖"
+    # Nothing is lost: what is not a value as a whole stays in the text.
+    assert identity.text == (
+        "# IDENTITY.md\n\n_Fill this in._\n\n- **Emoji:** 🤖 (classic, dependable)\n- **Avatar:** a.png\n\n"
+        "## More\n\n- **Name:** Other"
+    )
+    assert parse_identity(render_identity(identity)) == identity
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "_(pick something you like)_",
+        "(pick something)",
+        "_Fill this in_",
+        "[your name]",
+        "<name>",
+        "—",
+        "x" * 81,
+    ],
+)
+def test_placeholders_are_not_values(value):
+    text = f"- **Name:** {value}\n- **Creature:**\n  _(AI? robot?)_\n"
+    identity = parse_identity(text)
+    assert (identity.name, identity.creature) == ("", "")
+    assert identity.text == text.removesuffix("\n")
+    assert parse_identity(render_identity(identity)) == identity
+
+
+def test_list_entries_of_a_user_are_its_fields():
+    user = parse_user(
+        "# USER.md\n\n- **Name:** Ada Byron\n- **What to call them:** Ada\n"
+        "- **Timezone:** Europe/London (GMT)\n"
+        "- **Location:** London\n- **Notes:**\n  - Likes tea\n"
+    )
+    assert (user.name, user.timezone, user.location) == ("Ada Byron", "Europe/London", "London")
+    assert user.notes == (
+        "# USER.md\n\n- **What to call them:** Ada\n- **Timezone:** Europe/London (GMT)\n"
+        "- **Notes:**\n  - Likes tea"
+    )
+    assert parse_user(render_user(user)) == user
+    for zone in ("India (IST)", "../../etc/passwd", "localtime"):
+        assert parse_user(f"- **Timezone:** {zone}\n").timezone == ""
+
+
+def test_the_front_matter_precedes_list_entries():
+    identity = parse_identity("---\nname: Fox\nvibe: ''\n---\n\n- **Name:** Clawd\n- **Vibe:** dry\n")
+    assert (identity.name, identity.vibe) == ("Fox", "")
+    assert identity.text == "- **Name:** Clawd\n- **Vibe:** dry"
+
+
+def test_a_text_that_looks_like_a_value_stays_text_after_export_and_import():
+    identity = IdentityFile(text="- **Name:** Clawd")
+    assert parse_identity(render_identity(identity)) == identity
+
+
+@pytest.mark.planted
+def test_an_export_that_turns_text_into_a_value_is_detected(monkeypatch):
+    monkeypatch.setattr(persona_format, "read_bullet_values", lambda body, keys: BulletValues({}, body))
+    rendered = render_identity(IdentityFile(text="- **Name:** Clawd"))
+    monkeypatch.undo()
+    assert parse_identity(rendered).name == "Clawd"

@@ -83,7 +83,7 @@ def test_only_utf_8_markdown_is_accepted(admin, workspace):
     path = f"souls/{soul.slug}/file"
     assert put(admin, path, b"\xff\xfe").status_code == 400
     as_json = admin.call("PUT", path, {"text": "After."}, If_Match="*")
-    assert (as_json.status_code, as_json.json()["detail"]) == (415, "Send text/markdown.")
+    assert (as_json.status_code, as_json.json()["detail"]) == (415, "Content-Type: Send text/markdown.")
     assert put(admin, path, "x" * 300_000).status_code == 422
     assert Soul.objects.in_workspace(workspace).get().text == "Before."
 
