@@ -31,8 +31,8 @@ def run_idempotent(
     because they change nothing and can be executed again.
     """
     if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
-        error = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
-        raise ProblemError(Problem(400, "bad_request", error.detail, [error]))
+        error = FieldError("Send up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
+        raise ProblemError(Problem(400, "bad_request", f"{IDEMPOTENCY_HEADER}: {error.detail}", [error]))
     digest = compute_content_digest(content)
     with transaction.atomic():
         lock_idempotency_key(workspace, route, name)

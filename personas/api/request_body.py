@@ -107,7 +107,7 @@ def build_media_type_problem(types: Sequence[str]) -> Problem:
     detail = f"Send {' or '.join(reversed(types))}."
     headers = {"Accept-Patch": ", ".join(types)} if types is PATCH_TYPES else {}
     errors = [FieldError(detail, header="Content-Type")]
-    return Problem(415, "unsupported_media_type", detail, errors, headers)
+    return Problem(415, "unsupported_media_type", f"Content-Type: {detail}", errors, headers)
 
 
 ENCODED_BODY = Problem(
@@ -138,9 +138,8 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
     """Return the text of a body that is not JSON. It must be UTF-8 and match the schema."""
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
     if content_type != media_type:
-        detail = f"Send {media_type}."
-        error = FieldError(detail, header="Content-Type")
-        raise ProblemError(Problem(415, "unsupported_media_type", detail, [error]))
+        error = FieldError(f"Send {media_type}.", header="Content-Type")
+        raise ProblemError(Problem(415, "unsupported_media_type", f"Content-Type: {error.detail}", [error]))
     check_not_encoded(request)
     # If the connection is lost, a body without length seems to be complete. JSON would not be; text would.
     if is_body_unmeasured(request):

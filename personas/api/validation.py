@@ -124,6 +124,8 @@ def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def describe_schema_error(error: ValidationError) -> str:
+    if error.schema.get("format") == "date" and error.validator in ("pattern", "format"):
+        return "Must be a date, for example 2026-03-07."
     if error.validator == "pattern" and isinstance(error.instance, str):
         return describe_pattern_error(error.validator_value, error.instance)
     message = ERROR_MESSAGES.get(str(error.validator), "Contains characters that are not allowed.")

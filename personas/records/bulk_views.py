@@ -35,7 +35,7 @@ class BulkAction:
 
     name: str
     label: Any
-    done: Any  # past participle for the result message, such as “Archived” in “Archived 12.”
+    done: Any  # past participle for the result message, such as “Archived” in “Archived: 12 souls.”
     icon: str = ""
     tone: str = ""
     # The required permission; None means the write permission of the page class.
@@ -76,8 +76,8 @@ class BulkResult(Generic[M]):
     refused: list[tuple[M, str]] = field(default_factory=list)
 
     def to_text(self, done: str) -> str:
-        """Format the result as a message, such as “Archived 12; 1 refused: “Fox”: Still used by Juniper.”"""
-        parts = [f"{done} {len(self.done)}"] if self.done or not self.refused else []
+        """Format the result as a message: “Archived: 12 souls; 1 failed: “Fox”: Still used by Juniper.”"""
+        parts = [f"{done}: {format_row_count(self.done)}"] if self.done or not self.refused else []
         if self.refused:
             reasons = self.format_refusals()
             parts.append(_("%(count)s failed: %(why)s") % {"count": len(self.refused), "why": reasons})
@@ -91,6 +91,14 @@ class BulkResult(Generic[M]):
         if more > 0:
             reasons.append(ngettext("and %(count)s more", "and %(count)s more", more) % {"count": more})
         return " ".join(reasons)
+
+
+def format_row_count(rows: Sequence[Model]) -> str:
+    """Format the number of rows with the name of their kind."""
+    if not rows:
+        return "0"
+    names = rows[0]._meta
+    return f"{len(rows):,} {names.verbose_name if len(rows) == 1 else names.verbose_name_plural}"
 
 
 class RecordBulkMixin(Generic[R]):

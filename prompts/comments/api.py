@@ -3,9 +3,9 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.exception_handler import RecordNotFound
 from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
@@ -90,7 +90,7 @@ def get_readable_version(call: ApiRequest, agent: str, channel: str, number: int
     prompt = get_visible_prompt(call, agent, channel)
     version = list_prompt_versions(prompt).filter(number=check_number_bounds(number)).first()
     if version is None:
-        raise Http404
+        raise RecordNotFound(f"This prompt has no version {number}.")
     if not can_read_text(call):
         raise out_of_scope_error("labels")
     version.prompt = prompt
@@ -109,7 +109,7 @@ def list_response(call: ApiRequest, subject: Memory | PromptVersion) -> ApiRespo
 def delete_response(call: ApiRequest, comments: QuerySet[Comment], key: int) -> ApiResponse:
     row = comments.filter(pk=check_number_bounds(key, MAX_ID)).first()
     if row is None:
-        raise Http404
+        raise RecordNotFound(f"No comment {key} here.")
     delete_comment(row, by=call.actor)
     return no_content_response()
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.exception_handler import RecordNotFound
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse, json_response
@@ -46,7 +46,7 @@ def verify_digest(call: ApiRequest, key: str) -> ApiResponse:
         list_versions_with_digest(call, key).select_related("workspace")[: MAX_CHECKED_VERSIONS + 1]
     )
     if not versions:
-        raise Http404
+        raise RecordNotFound(f"No version with the digest {key}.")
     usages = [checked_version_json(version) for version in versions[:MAX_CHECKED_VERSIONS]]
     is_valid = all(usage["is_valid"] for usage in usages)
     has_more = len(versions) > MAX_CHECKED_VERSIONS

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.exception_handler import RecordNotFound
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, complete_list_response, page_response, paginate_rows
@@ -121,7 +121,7 @@ def api_read_verification(call: ApiRequest, key: int) -> ApiResponse:
     rows = VerificationRun.objects.in_workspace(call.workspace).filter(pk=check_number_bounds(key, MAX_ID))
     run = rows.first()
     if run is None:
-        raise Http404
+        raise RecordNotFound(f"No verification {key} in this workspace.")
     return json_response(verification_json(run))
 
 

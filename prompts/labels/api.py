@@ -3,11 +3,10 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag, check_put_precondition
-from personas.api.exception_handler import validation_problem
+from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
@@ -185,7 +184,7 @@ def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str
     check_label_scope(call, label)
     current = find_prompt_label(prompt, label)
     if current is None:
-        raise Http404
+        raise RecordNotFound(f"This prompt has no label “{label}”.")
     check_etag(get_label_etag(current), call.if_match)
     remove_label(prompt, label, by=call.actor)
     return no_content_response()
@@ -231,7 +230,7 @@ def get_label_etag(label: PromptLabel | None) -> str:
 def build_label_response(prompt: AgentPrompt, name: str, status: int = 200) -> ApiResponse:
     label = find_prompt_label(prompt, name)
     if label is None:
-        raise Http404
+        raise RecordNotFound(f"This prompt has no label “{name}”.")
     return json_response(prompt_label_json(label), status, ETag=get_label_etag(label))
 
 

@@ -4,11 +4,10 @@ from datetime import UTC
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.http import Http404
 from django.urls import URLPattern
 
 from core.db.keyset_pagination import get_keyset_page
-from personas.api.exception_handler import validation_problem
+from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
@@ -179,14 +178,19 @@ def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:
     try:
         entry = get_ledger_entry(call.workspace, check_number_bounds(key, MAX_ID))
     except FetchNotFound:
-        raise Http404 from None
+        raise build_missing_row_error(key) from None
     is_foreign = call.caller.is_bot and entry.key_id != call.caller.key.pk
     is_foreign = is_foreign or not can_see_label(call.caller, entry.label.partition("@")[0])
     if is_foreign or (
         is_scope_limited(call.caller) and entry.prompt_id not in list_visible_prompt_ids(call.caller)
     ):
-        raise Http404
+        raise build_missing_row_error(key)
     return entry
+
+
+def build_missing_row_error(key: int) -> RecordNotFound:
+    """Build the error of a row that does not exist or that the key may not see: both look the same."""
+    return RecordNotFound(f"No ledger row {key}, or the limits of this key exclude it.")
 
 
 def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.exception_handler import validation_problem
+from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
@@ -184,7 +183,7 @@ def release_detail(call: ApiRequest, number: int) -> ApiResponse:
 def get_visible_release(call: ApiRequest, number: int) -> Release:
     release: Release | None = list_visible_releases(call).filter(number=check_number_bounds(number)).first()
     if release is None:
-        raise Http404
+        raise RecordNotFound(f"No release {number} in this workspace.")
     return release
 
 

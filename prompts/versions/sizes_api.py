@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.exception_handler import RecordNotFound
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
@@ -73,7 +73,7 @@ def read_version_sizes(call: ApiRequest, agent: str, channel: str, number: int) 
     prompt = get_visible_prompt(call, agent, channel)
     version = list_prompt_versions(prompt).filter(number=check_number_bounds(number)).first()
     if version is None:
-        raise Http404
+        raise RecordNotFound(f"This prompt has no version {number}.")
     table = build_size_table(
         require_unerased_segments(version), get_tool_definitions(version), count_tokens_cached
     )

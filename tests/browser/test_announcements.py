@@ -35,7 +35,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
     expect(toasts).to_match_aria_snapshot(
         """
         - status:
-          - text: Archived 1.
+          - text: "Archived: 1 soul."
           - button "Undo"
           - button "Dismiss":
             - img "Dismiss"

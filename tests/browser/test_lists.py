@@ -26,10 +26,10 @@ def test_rows_are_sorted_selected_archived_and_restored(bobs, workspace):
     expect(bar).to_contain_text("2 selected")
     assert not axe_violations(page)
     bobs.leave_by(bar.get_by_role("button", name="Archive"))
-    bobs.sees_message("Archived 2.")
+    bobs.sees_message("Archived: 2 tools.")
     expect(page.locator("tbody tr")).to_have_count(1)
     bobs.leave_by(page.get_by_role("button", name="Undo"))
-    bobs.sees_message("Restored 2.")
+    bobs.sees_message("Restored: 2 tools.")
     assert Tool.objects.in_workspace(workspace).filter(archived_at=None).count() == 3
     expect(page).to_have_url(re.compile(r"sort=-name"))
 
@@ -68,7 +68,7 @@ def test_lists_are_accessible_in_both_themes_and_at_every_width(alices, workspac
     alices.sees("Revoke 3 keys?")
     assert not axe_violations(alices.page)
     alices.press("Revoke all 3 keys")
-    alices.sees_message("Revoked 3.")
+    alices.sees_message("Revoked: 3 keys.")
 
 
 def test_a_view_is_saved_under_a_name_and_opened_from_the_menu_and_the_palette(bobs, workspace):

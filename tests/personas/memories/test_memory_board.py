@@ -101,7 +101,7 @@ def test_bulk_approval_reports_the_refused_memory(workspace, as_rita, board, dec
     chosen = {"verb": "approve", "chosen": [memory.pk for memory in proposed], "back": board}
     answer = as_rita.post(decide, chosen)
     assert answer["Location"] == board
-    assert "Approved 3; 1 failed: “Fact 0”: Only proposed memories" in page_text(as_rita.get(board))
+    assert "Approved: 3 memories; 1 failed: “Fact 0”: Only proposed memories" in page_text(as_rita.get(board))
     assert Memory.objects.in_workspace(workspace).filter(state="active").count() == 4
 
 

@@ -91,7 +91,7 @@ def test_bulk_archive_refuses_the_record_in_use_by_name(workspace, as_bob):
     make_agent(workspace, "pilot", tools=[tools[0]])
     chosen = {"verb": "archive", "chosen": [tool.pk for tool in tools]}
     answer = as_bob.post(f"/w/{workspace.slug}/tools/all/bulk/", chosen)
-    assert "Archived 3; 1 failed: “tool_0”: In use by Pilot." in page_after(as_bob, answer)
+    assert "Archived: 3 tools; 1 failed: “tool_0”: In use by Pilot." in page_after(as_bob, answer)
     left = Tool.objects.in_workspace(workspace).filter(archived_at=None)
     assert [tool.name for tool in left] == ["tool_0"]
 
@@ -160,11 +160,11 @@ def test_skills_are_assigned_to_an_agent_unassigned_and_assigned_to_all(workspac
     assert 'name="chosen"' in page
     assert "Choose an agent first." in run_action("give", agent="")
     assert "Choose an agent first." in run_action("give", agent=make_agent(elsewhere).pk)
-    assert "Assigned 3." in run_action("give", agent=pilot.pk)
+    assert "Assigned: 3 skills." in run_action("give", agent=pilot.pk)
     assert {skill.agent_ids()[0] for skill in Skill.objects.in_workspace(workspace)} == {pilot.pk}
-    assert "Removed from agent 3." in run_action("take", agent=pilot.pk)
+    assert "Removed from agent: 3 skills." in run_action("take", agent=pilot.pk)
     assert "3 failed" in run_action("take", agent=pilot.pk)
-    assert "Assigned to all agents 3." in run_action("give_all")
+    assert "Assigned to all agents: 3 skills." in run_action("give_all")
     assert Skill.objects.in_workspace(workspace).filter(for_all_agents=True).count() == 3
 
 
@@ -176,7 +176,7 @@ def test_bulk_revocation_of_keys_requires_confirmation(workspace, as_alice, by_a
     assert "Key 0" in page
     assert "Key 2" not in page
     assert all(key.revoked_at is None for key in (type(keys[0]).objects.in_workspace(workspace)))
-    assert "Revoked 2." in page_after(as_alice, as_alice.post(base, {"chosen": chosen, "sure": "1"}))
+    assert "Revoked: 2 keys." in page_after(as_alice, as_alice.post(base, {"chosen": chosen, "sure": "1"}))
     left = type(keys[0]).objects.in_workspace(workspace).filter(revoked_at=None)
     assert [key.name for key in left] == ["Key 2"]
 
