@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
 
-from prompts.models import PromptSettings, PromptVersion
+from prompts.models import AgentPrompt, PromptSettings, PromptVersion
+from prompts.preview import impact_api
 from prompts.preview.drafts import build_draft, list_affected_agents
-from prompts.preview.impact import compute_impact
+from prompts.preview.impact import Impact, compute_impact
 from prompts.versions.selectors import get_version_text
 from tests.api_client import Api
 from tests.factories import make_channel, make_memory, make_skill, make_soul, make_tool
@@ -30,6 +32,7 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
     shared_deck,
     shared_workspace,
 )
+from tests.seeds.product import run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 PILOT = {"agent": "pilot", "channel": "deck"}
@@ -208,3 +211,70 @@ def test_settings_link_to_what_is_here(admin: Api, narrow: Api, deck: Deck, else
     for address in ("", "/workspace", "/channels/deck"):
         problem(narrow.get(f"prompt-settings{address}"), 403, "out_of_scope")
     assert not PromptSettings.objects.in_workspace(deck.workspace).exists()
+
+
+# --- new records ---------------------------------------------------------------------------------------
+
+
+def count_versions(deck: Deck) -> dict[tuple[str, str], int]:
+    """Return the number of versions of each live prompt."""
+    rows = AgentPrompt.objects.in_workspace(deck.workspace).filter(is_live=True)
+    names = rows.annotate(count=Count("versions")).values_list("agent__slug", "channel__slug", "count")
+    return {(agent, channel): count for agent, channel, count in names}
+
+
+NEW_RECORDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "agent": ("agents", {"slug": "fresh", "name": "Fresh", "layout": "nova", "channels": ["deck", "mast"]}),
+    "agent without a channel": ("agents", {"slug": "idle", "name": "Idle"}),
+    "agent with a parent": (
+        "agents",
+        {"slug": "mate", "name": "Mate", "parent": "pilot", "channels": ["deck"]},
+    ),
+    "skill for all agents": (
+        "skills",
+        {"name": "knots", "description": "Ties.", "body": "Tie.", "for_all_agents": True},
+    ),
+    "skill of an agent": (
+        "skills",
+        {"name": "sails", "description": "Sets.", "body": "Set.", "agents": ["pilot"]},
+    ),
+    "skill of nobody": ("skills", {"name": "oars", "description": "Rows.", "body": "Row."}),
+    "shared memory": ("memories", {"text": "The tide turns at noon."}),
+    "memory of an agent": ("memories", {"text": "The mast creaks.", "agent": "pilot"}),
+    "responsibility": ("responsibilities", {"title": "Watch", "text": "At night.", "agent": "pilot"}),
+    "channel": ("channels", {"slug": "stern", "name": "Stern", "formatting": "Shout."}),
+    "tool": ("tools", {"name": "winch", "description": "Pulls."}),
+    "identity": ("identities", {"name": "Gull"}),
+    "soul": ("souls", {"name": "Storm", "text": "Roar."}),
+    "user profile": ("user-profiles", {"name": "Captain"}),
+}
+
+
+@pytest.mark.parametrize("case", NEW_RECORDS)
+def test_impact_of_a_new_record_is_what_creating_it_does(admin: Api, deck: Deck, case: str) -> None:
+    make_channel(deck.workspace, "mast")
+    collection, values = NEW_RECORDS[case]
+    kind = {"memories": "memory", "identities": "identity", "responsibilities": "responsibility"}.get(
+        collection, collection.removesuffix("s").replace("-", "_")
+    )
+    body = good(admin.post("impact", {"kind": kind, "values": values}))
+    before = count_versions(deck)
+    answer = admin.post(collection, values)
+    assert answer.status_code == 201, answer.content
+    run_commit_hooks()
+    after = count_versions(deck)
+    added = sorted(agent for agent, _channel in set(after) - set(before))
+    changed = [name for name in before if after[name] > before[name]]
+    assert sorted(one["agent"] for one in body["new"]) == added
+    assert body["prompts"] == len(changed)
+    if case == "agent":
+        assert [one["channel_name"] for one in body["new"]] == ["Deck", "Mast"]
+
+
+@pytest.mark.planted
+def test_an_impact_without_new_agents_is_detected(
+    admin: Api, deck: Deck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(impact_api, "compute_impact", lambda *_: Impact())
+    with pytest.raises(AssertionError):
+        test_impact_of_a_new_record_is_what_creating_it_does(admin, deck, "agent")
