@@ -181,6 +181,8 @@ DISPLAY_NAMES = {
     "manage_keys": _("Manage keys"),
     "manage_members": _("Manage members"),
 }
+# Sections whose name is also that of something else.
+SECTION_DISPLAY_NAMES = {"rules": _("Rules")}
 # Audit actions, in the order of the audit log's filter.
 VERB_LABELS = {
     "created": _("created"),
@@ -251,6 +253,11 @@ def get_display_name(name: str) -> str:
     """Return the display name of a stored identifier. An unknown identifier is shown as capitalized text."""
     label = DISPLAY_NAMES.get(name.replace("-", "_"))
     return str(label) if label is not None else name.replace("_", " ").replace("-", " ").capitalize()
+
+
+def get_section_name(name: str) -> str:
+    """Return the display name of a section of a prompt."""
+    return str(SECTION_DISPLAY_NAMES[name]) if name in SECTION_DISPLAY_NAMES else get_display_name(name)
 
 
 # Actions that need another form before the name of what they concern: "commented on release 1".

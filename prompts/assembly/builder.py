@@ -6,12 +6,17 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from prompts.assembly.budget import AssembledParts, cut_chunks, fit_to_budget
-from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs
+from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs, get_call_volatilities
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.normalize import check_encodable_texts, normalize_inputs
-from prompts.assembly.report import AssemblyReport, PartReport, find_cache_boundaries
-from prompts.assembly.segments import Segment
+from prompts.assembly.report import (
+    VOLATILITY_RANKS,
+    AssemblyReport,
+    PartReport,
+    find_cache_boundaries,
+)
+from prompts.assembly.segments import TURN, Segment, get_texts_by_section, normalize_section_name
 from prompts.assembly.skill_rules import exclude_invalid_names
 from prompts.assembly.slots import Message, Slots, fill_segments
 from prompts.assembly.tool_definitions import (
@@ -40,8 +45,9 @@ class AssembledPrompt(NamedTuple):
 def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     """Assemble a prompt without filling its slots: each slot contains its placeholder or default text."""
     limits = inputs.limits
+    part_limits = {normalize_section_name(name): limit for name, limit in limits.parts.items()}
     listed_inputs, rejected_skills = exclude_invalid_names(inputs)
-    assembled = assemble_parts(layout, listed_inputs, limits.parts)
+    assembled = assemble_parts(layout, listed_inputs, part_limits)
     text = "".join(assembled.texts)
     if "\r" in text:
         return build_prompt(layout, normalize_inputs(inputs))
@@ -50,7 +56,7 @@ def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     problems = (*(rejected_skills if "skills" in layout.used else ()), *layout.problems(inputs))
     if limits.total is not None and len(text) > limits.total:
         assembled, over = fit_to_budget(
-            layout, limits.parts, limits.total, partial(assemble_parts, layout, inputs)
+            layout, part_limits, limits.total, partial(assemble_parts, layout, inputs)
         )
         text, problems = "".join(assembled.texts), problems + over
     report = (
@@ -92,14 +98,34 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
     return new_tuple(AssembledParts, (segments, parts, texts, starts))
 
 
+def build_changed_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
+    """Build a prompt with the inputs that the call changes, without filling its slots.
+
+    The parts that use these inputs, or whose text differs, have the volatility of a call.
+    """
+    changed = apply_call_inputs(inputs, slots)
+    stored, built = build_prompt(layout, inputs), build_prompt(layout, changed)
+    volatilities = get_call_volatilities(changed, slots)
+    before, after = get_texts_by_section(stored.segments), get_texts_by_section(built.segments)
+    levels: dict[str, str] = {}
+    for part in layout.parts:
+        used = [volatilities[name] for name in part.uses if name in volatilities]
+        if not used and before.get(part.name, "").strip() != after.get(part.name, "").strip():
+            used = [TURN]
+        levels[part.name] = max([part.volatility, *used], key=VOLATILITY_RANKS.__getitem__)
+    segments = [segment._replace(volatility=levels[segment.section]) for segment in built.segments]
+    return built._replace(segments=tuple(segments))
+
+
 def build_filled_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
     """Build a prompt and fill its slots.
 
     Filling the stored build with the same slots gives the same text, unless the slots change the inputs.
     """
     if changes_inputs(slots):
-        inputs = apply_call_inputs(inputs, slots)
-    built = build_prompt(layout, inputs)
+        built, inputs = build_changed_prompt(layout, inputs, slots), apply_call_inputs(inputs, slots)
+    else:
+        built = build_prompt(layout, inputs)
     segments = fill_segments(built.segments, slots)
     texts = [segment.text for segment in segments]
     check_encodable_texts(texts, segments)

@@ -11,14 +11,17 @@ from typing import Any
 from prompts.assembly.data_inventory import is_hidden_field
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Data, JsonObject, Limits, PromptInputs, Text, Tool
-from prompts.assembly.segments import Origin
+from prompts.assembly.segments import SESSION, TURN, Origin
 from prompts.assembly.slots import CallLimits, CallTool, Slots
 
 CALL_ORIGIN = Origin("call")
 INPUT_SLOTS = (
-    *("data", "signature", "hidden", "mission", "limits", "working_directory"),
-    *("entry", "native_tools", "tool_definitions"),
+    *("data", "signature", "hidden", "mission", "limits", "working_directory", "directories"),
+    *("mode", "entry", "native_tools", "tool_definitions"),
 )
+# Where the call runs stays the same in a session. Everything else can differ from turn to turn.
+SESSION_INPUTS = frozenset({"working_directory", "directories"})
+PLACEHOLDER_MARK = "{{"
 DEFAULT_VALUES = {field.name: field.default for field in fields(Slots) if field.name in INPUT_SLOTS}
 
 
@@ -35,10 +38,27 @@ def apply_call_inputs(inputs: PromptInputs, slots: Slots) -> PromptInputs:
         mission=Text(slots.mission, CALL_ORIGIN) if slots.mission else inputs.mission,
         limits=get_call_limits(inputs.limits, slots.limits),
         working_directory=slots.working_directory or inputs.working_directory,
+        directories=inputs.directories if slots.directories is None else slots.directories,
+        mode=slots.mode or inputs.mode,
         entry=slots.entry or inputs.entry,
         native_tools=inputs.native_tools if slots.native_tools is None else slots.native_tools,
         tools=(*get_call_tools(inputs.tools, slots.tool_definitions),),
     )
+
+
+def get_call_volatilities(inputs: PromptInputs, slots: Slots) -> dict[str, str]:
+    """Return the inputs that the call sets, with the volatility of parts that use them.
+
+    Inputs that change the text only in part, such as limits, are not listed.
+    """
+    changed = [name for name in SESSION_INPUTS if getattr(slots, name) != DEFAULT_VALUES[name]]
+    volatilities = dict.fromkeys(changed, SESSION)
+    templates = [text.text for text in (inputs.mission, inputs.instructions) if text is not None]
+    if slots.data or slots.signature or slots.hidden:
+        volatilities["data"] = TURN
+        if any(PLACEHOLDER_MARK in text for text in templates):
+            volatilities["mission"] = TURN
+    return volatilities | ({"mission": TURN} if slots.mission else {})
 
 
 def get_call_data(stored: Data | None, slots: Slots) -> Data | None:

@@ -67,7 +67,7 @@ def describe_truncated_files(inputs: PromptInputs, workspace_files: Sequence[Con
         return []
     nonblank_files = [*exclude_blank_files(inputs.context_files), *prepare_workspace_files(workspace_files)]
     return [
-        f"{file.path}: only a part of its {len(file.text):,} characters is told."
+        f"{file.path}: only a part of its {len(file.text):,} characters is in the prompt."
         for file, text in fit_files(nonblank_files, limits.per_file, limits.all_files)
         if text is not file.text
     ]

@@ -6,7 +6,7 @@ Fields and class docstrings are published in the JSON schema.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from prompts.assembly.segments import Origin
 
@@ -138,6 +138,9 @@ class Limits:
 class PromptInputs:
     """One agent on one channel, ready to be assembled in any layout."""
 
+    # Whether the pi layout lists a tool without a snippet by its description.
+    describes_tools: ClassVar[bool] = True
+
     agent: str = ""
     identity: Identity | None = None
     soul: Text | None = None
@@ -153,6 +156,8 @@ class PromptInputs:
     tools: tuple[Tool, ...] = ()
     native_tools: bool = True
     working_directory: str = ""
+    # The home directory on the bot's machine.
+    home: str = ""
     directories: tuple[str, ...] = ()
     # None: not stated. An empty tuple states that the agent has none.
     capabilities: tuple[str, ...] | None = None
@@ -170,3 +175,10 @@ class PromptInputs:
 
     def planning_tools(self) -> tuple[Tool, ...]:
         return tuple([tool for tool in self.tools if tool.use == "planning"])
+
+
+@dataclass(frozen=True)
+class EarlierInputs(PromptInputs):
+    """Inputs of a version of an earlier release: the pi layout lists a tool without a snippet by its name."""
+
+    describes_tools: ClassVar[bool] = False

@@ -80,10 +80,16 @@ def get_timezone_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
 
 
 def build_call_part(
-    name: str, slot: str, volatility: str, slot_data: SlotDataBuilder = get_empty_slot_data, **more: Any
+    name: str,
+    slot: str,
+    volatility: str,
+    slot_data: SlotDataBuilder = get_empty_slot_data,
+    *,
+    placeholder: str = "",
+    **more: Any,
 ) -> LayoutPart:
     """Build a part whose text comes only from the slots of a call; stored builds contain a placeholder."""
-    body = (TextChunk(f"⟦{name}⟧"),)
+    body = (TextChunk(f"⟦{placeholder or name}⟧"),)
     return LayoutPart(name, lambda _: body, volatility=volatility, slot=slot, slot_data=slot_data, **more)
 
 

@@ -2,27 +2,56 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from prompts.assembly.slots import Slots
 from prompts.assembly.text import format_table_cell
 
-HOST_KEYS = (
-    "host",
-    "os",
-    "arch",
-    "shell",
-    "provider",
-    "model",
-    "session",
-    "sudo_non_interactive",
-    "timezone",
-    "accept_language",
-    "location",
-)
-SANDBOX_KEYS = ("enabled", "mode", "backend", "scope", "image", "workspace_mount", "network")
+# The known keys of `host` and `sandbox` with their meaning, which the API and its documentation publish. The
+# lines of a prompt have them in this order.
+HOST_FACTS = {
+    "host": "Text: name of the machine.",
+    "os": "Text: operating system.",
+    "arch": "Text: processor architecture.",
+    "shell": "Text: shell that runs commands.",
+    "provider": "Text: provider of the model.",
+    "model": "Text: name of the model.",
+    "session": "Text: key of the session. Default: `session.id` of the call.",
+    "sudo_non_interactive": "True or false: whether sudo works without a password.",
+    "timezone": "Text: IANA time zone. Default: that of the call, else of the user profile.",
+    "accept_language": "Text: languages that the user's browser accepts.",
+    "location": "Text: where the user is. Default: that of the user profile.",
+}
+SANDBOX_FACTS = {
+    "enabled": "True or false: whether commands run in a sandbox.",
+    "mode": "Text: which sessions use the sandbox, such as all.",
+    "backend": "Text: what runs the sandbox, such as docker.",
+    "scope": "Text: how long a sandbox is kept, such as session.",
+    "image": "Text: image of the sandbox.",
+    "workspace_mount": "Text: how the workspace is mounted, such as ro.",
+    "network": "Text: network access, such as disabled.",
+}
+# Not printed: the opal layout derives the path of the plan from it.
+HOME_FACTS = {
+    "home": "Text: home directory on the machine. Default: the location of the agent's home directory source."
+}
+HOST_KEYS, SANDBOX_KEYS = tuple(HOST_FACTS), tuple(SANDBOX_FACTS)
+KNOWN_FACTS = {"host": HOST_FACTS | HOME_FACTS, "sandbox": SANDBOX_FACTS}
 
 FLAG_TEXTS = {None: "", True: "true", False: "false"}
+
+
+def drop_unknown_facts(slots: Slots) -> tuple[Slots, tuple[str, ...]]:
+    """Return the slots without unknown keys of host and sandbox, and these keys, such as `host.surface`."""
+    facts = {"host": slots.host, "sandbox": slots.sandbox}
+    unknown = [f"{name}.{key}" for name in facts for key in facts[name] if key not in KNOWN_FACTS[name]]
+    if not unknown:
+        return slots, ()
+    host, sandbox = (
+        {key: value for key, value in facts[name].items() if key in KNOWN_FACTS[name]} for name in facts
+    )
+    return replace(slots, host=host, sandbox=sandbox), tuple(unknown)
 
 
 def format_runtime_lines(slots: Slots, timezone: str = "", location: str = "") -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 # a prefix of the prompt until the most volatile text in that prefix changes.
 RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN = "release", "refresh", "channel", "user", "session", "turn"
 VOLATILITY_LEVELS = (RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN)
+# Text of these levels comes from a call. A provider can cache only the text before the first of it.
+CALL_VOLATILITIES = frozenset({SESSION, TURN})
 
 
 class Origin(NamedTuple):
@@ -50,6 +52,24 @@ class Segment(NamedTuple):
     slot: str = ""
     given: Mapping[str, Any] | None = None
     span: int = 1
+
+
+def normalize_section_name(name: str) -> str:
+    """Return the name of a section as it is now: earlier releases wrote some names with hyphens."""
+    return name.replace("-", "_")
+
+
+def get_texts_by_section(segments: Sequence[Segment]) -> dict[str, str]:
+    """Return the text of each section in prompt order, including the separator before it."""
+    texts_by_section: dict[str, list[str]] = {}
+    for segment in segments:
+        texts_by_section.setdefault(segment.section, []).append(segment.text)
+    return {section: "".join(texts) for section, texts in texts_by_section.items() if any(texts)}
+
+
+def get_call_volatility(volatility: str) -> str:
+    """Return the volatility of text that a call supplies in a part whose built text has this volatility."""
+    return volatility if volatility in CALL_VOLATILITIES else TURN
 
 
 def is_record_id(value: str) -> bool:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from prompts.assembly.builder import AssembledPrompt
-from prompts.assembly.segments import Segment
+from prompts.assembly.segments import Segment, get_texts_by_section
 from prompts.assembly.slots import Slots, fill_segments
 
 # Counts the tokens of a text. The caller supplies it: tokenizers depend on the model and are not in the
@@ -58,11 +58,3 @@ def measure_sections(segments: Sequence[Segment], count: TokenCounter) -> dict[s
 def get_plain_texts(segments: Sequence[Segment]) -> dict[str, str]:
     """Return the text of each section as a plain fetch sends it; sections that it omits are missing."""
     return get_texts_by_section(fill_segments(segments, PLAIN_SLOTS))
-
-
-def get_texts_by_section(segments: Sequence[Segment]) -> dict[str, str]:
-    """Return the text of each section in prompt order, including the separator before it."""
-    texts_by_section: dict[str, list[str]] = {}
-    for segment in segments:
-        texts_by_section.setdefault(segment.section, []).append(segment.text)
-    return {section: "".join(texts) for section, texts in texts_by_section.items() if any(texts)}

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from prompts.assembly.inputs import EMPTY_OBJECT, JsonObject
-from prompts.assembly.segments import Segment
+from prompts.assembly.segments import CALL_VOLATILITIES, TURN, Segment, get_call_volatility
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """The task a call is bound to."""
+    """The task a call is bound to. The number 0 stands for a task without a number."""
 
     number: int
     title: str
@@ -104,6 +104,9 @@ class Slots:
     mission: str = ""
     limits: CallLimits = CallLimits()
     working_directory: str = ""
+    # None keeps the directories of the agent; an empty list states that there are none.
+    directories: tuple[str, ...] | None = None
+    mode: Literal["agent", "single_turn"] | None = None
     entry: Literal["full", "simple", "minimal"] | None = None
     native_tools: bool | None = None
     tool_definitions: tuple[CallTool, ...] = ()
@@ -179,21 +182,35 @@ def fill_spans(spans: Iterable[SlotSpan], slots: Slots) -> str:
     return "".join(out)
 
 
+def is_omitted_by_call(slot: str, slot_data: Mapping[str, Any], volatility: str) -> bool:
+    """Tell whether an empty text of the slot is due to the call: other calls have the built text there."""
+    return volatility not in CALL_VOLATILITIES and SLOT_RENDERERS[slot](Slots(), slot_data) is None
+
+
 def fill_segments(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
-    """Fill the slots like `fill_spans`, but keep the segments and thereby the origin of each line."""
+    """Fill the slots like `fill_spans`, but keep the segments and thereby the origin of each line.
+
+    Text of the call has the volatility of a call. If the call omits a part, the segment that follows has it:
+    no cached text continues there.
+    """
     out: list[Segment] = []
-    index = 0
+    index, is_changed = 0, False
     while index < len(segments):
         first = segments[index]
         run = list(segments[index : index + first.span])
         index += first.span
         rendered = SLOT_RENDERERS[first.slot](slots, first.given or EMPTY_OBJECT) if first.slot else None
         if rendered == "":
+            is_changed |= is_omitted_by_call(first.slot, first.given or EMPTY_OBJECT, first.volatility)
             continue
         if rendered is not None:
             if first.slot.endswith(REPLACE_SUFFIX):
                 out.clear()
-            run = [first._replace(text=first.text[: first.lead] + rendered, span=1)]
+            volatility = get_call_volatility(first.volatility)
+            run = [first._replace(text=first.text[: first.lead] + rendered, volatility=volatility, span=1)]
+        elif is_changed:
+            run[0] = run[0]._replace(volatility=TURN)
+        is_changed = False
         if not out and first.lead:
             run[0] = run[0]._replace(text=run[0].text[first.lead :], lead=0)
         out += run

@@ -6,8 +6,9 @@ from prompts.assembly.text import collapse_whitespace
 
 def format_task(task: Task) -> str:
     """Format a task; empty fields produce no line."""
+    name = f"task #{task.number}" if task.number else "a task"
     lines = [
-        f"You are working on task #{task.number}. Focus solely on progressing this task.\n",
+        f"You are working on {name}. Focus solely on progressing this task.\n",
         f"Title: {collapse_whitespace(task.title)}",
     ]
     if task.description:

@@ -45,7 +45,7 @@ def get_guidelines_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
 
 def build_tool_chunks(builtin: Mapping[str, str], inputs: PromptInputs) -> TextChunks:
     """Build a line for each active tool."""
-    snippets = get_own_snippets(inputs)
+    snippets = get_own_snippets(builtin, inputs)
     return join_chunks(
         [(format_tool_line(tool.name, snippets, builtin), tool.origin) for tool in inputs.active_tools()]
     )
@@ -57,18 +57,27 @@ def format_tool_list(builtin: Mapping[str, str], names: Iterable[str], snippets:
 
 
 def format_tool_line(name: str, snippets: Mapping[str, str], builtin: Mapping[str, str]) -> str:
-    """Format `- name: snippet`, with the tool's own snippet, else the built-in snippet, else the name."""
+    """Format `- name: snippet`, with the tool's own text, else the built-in snippet, else the name."""
     label = collapse_lines(name)
     return f"- {label}: {collapse_whitespace(snippets.get(name, '')) or builtin.get(name) or label}"
 
 
-def get_own_snippets(inputs: PromptInputs) -> Mapping[str, str]:
-    return {tool.name: tool.snippet for tool in inputs.active_tools() if tool.snippet}
+def get_own_snippets(builtin: Mapping[str, str], inputs: PromptInputs) -> Mapping[str, str]:
+    """Return the snippet of each active tool or, without a built-in one, the first line of its description.
+
+    Tools that have neither are left out.
+    """
+    snippets = {
+        tool.name: tool.snippet
+        or (get_first_line(tool.description) if inputs.describes_tools and tool.name not in builtin else "")
+        for tool in inputs.active_tools()
+    }
+    return {name: snippet for name, snippet in snippets.items() if snippet}
 
 
-def get_snippets_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """Return the snippets as slot data, so that calls with other tools can be rendered without records."""
-    return {"snippets": get_own_snippets(inputs)}
+def get_first_line(text: str) -> str:
+    """Return the first line that is not blank, without space around it."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 # Builds a section from the tools and a flag that tells whether the provider accepts tool definitions.

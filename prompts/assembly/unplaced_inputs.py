@@ -14,17 +14,17 @@ from prompts.assembly.slots import Slots
 # Slots that are never reported: messages are sent along with every prompt, the time zone names only
 # supplement the time, and limits and native tools affect every layout. The other slots that change the inputs
 # are reported as inputs.
-ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone", *INPUT_SLOTS}) - {"entry"}
+ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone", *INPUT_SLOTS}) - {"entry", "mode"}
 
 # The inputs that a slot changes. If the layout does not use the input, the slot has no effect. The slots that
 # are in neither table nor in `Layout.slots` affect every layout: the limits and, beside the text, the tool
 # definitions (`tools`, `tool_definitions`, `native_tools` and `entry`).
 SLOT_INPUTS = {
     **dict.fromkeys(("data", "signature", "hidden"), "data"),
-    **{name: name for name in ("mission", "working_directory")},
+    **{name: name for name in ("mission", "working_directory", "directories")},
 }
 LAYOUT_SLOTS = frozenset(
-    {"host", "sandbox", "session", "task", "is_background", "previous_error", "append", "replace"}
+    {"host", "sandbox", "session", "task", "is_background", "previous_error", "append", "replace", "mode"}
 )
 
 get_tool_use = attrgetter("use")
@@ -91,6 +91,6 @@ def drop_unused_slots(layout: Layout, slots: Slots) -> tuple[Slots, tuple[str, .
     """
     unused = [name for name in LAYOUT_SLOTS if name not in layout.slots]
     unused += [name for name, input_name in SLOT_INPUTS.items() if input_name not in layout.used]
-    dropped = sorted(name for name in unused if getattr(slots, name))
     empty = Slots()
+    dropped = sorted(name for name in unused if getattr(slots, name) != getattr(empty, name))
     return replace(slots, **{name: getattr(empty, name) for name in dropped}), tuple(dropped)

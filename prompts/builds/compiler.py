@@ -131,6 +131,7 @@ def build_pins(collected: CollectedInputs) -> dict[str, str]:
         "capabilities": None if inputs.capabilities is None else list(inputs.capabilities),
         "documentation": dataclass_json(inputs.documentation),
         "limits": dataclass_json(inputs.limits),
+        **({"home": inputs.home} if inputs.home else {}),
     }
     return {
         "layout": collected.layout,

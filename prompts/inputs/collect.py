@@ -291,6 +291,7 @@ class InputCollector:
                 "skills": tuple([build_skill_input(one, context) for one in context.skills if one.is_used]),
                 "tools": tuple(self.tools[agent.pk]),
                 "working_directory": context.working_directory,
+                "home": context.reader.home if context.reader else "",
                 "directories": tuple(agent.directories),
                 "capabilities": None if agent.capabilities is None else tuple(agent.capabilities),
                 "documentation": build_documentation_input(agent),

@@ -18,8 +18,7 @@ from personas.errors import DomainError
 from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.display_names import get_display_name
-from prompts.assembly.segments import Segment
-from prompts.assembly.sizes import get_texts_by_section
+from prompts.assembly.segments import Segment, get_texts_by_section
 from prompts.assembly.slots import fill_segments
 from prompts.builds.tokens import count_tokens_cached
 from prompts.call_contents.selectors import get_call_values

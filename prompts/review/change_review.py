@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 from core.db.compiled_query import CompiledQuery
 from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
-from personas.ui.display_names import get_display_name
+from personas.ui.display_names import get_section_name
 from personas.ui.navigation import build_url_format
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
@@ -235,7 +235,7 @@ def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[Field
                 if finding.rule == LAYOUT_TAG_RULE:
                     # The layouts use these tags themselves.
                     continue
-                yield FieldFinding(section.name, get_display_name(section.name), finding)
+                yield FieldFinding(section.name, get_section_name(section.name), finding)
 
 
 # --- effect of saving, and approvers -------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from core.db.workspace_scope import workspace_scope
 from personas.errors import InvalidInput
-from prompts.assembly.builder import AssembledPrompt, build_prompt
+from prompts.assembly.builder import AssembledPrompt, build_changed_prompt
 from prompts.assembly.call_inputs import apply_call_inputs, mask_hidden_fields, parse_json_object
 from prompts.assembly.data_inventory import list_shortened_values, summarize_names
 from prompts.assembly.errors import AssemblyError
@@ -87,7 +87,7 @@ def assemble_for_call(layout: str, inputs: PromptInputs, slots: Slots) -> tuple[
     try:
         changed = apply_call_inputs(inputs, slots)
         shortened = list_shortened_values(changed.data, changed.limits) if slots.data else []
-        return build_prompt(LAYOUTS[layout], changed), shortened
+        return build_changed_prompt(LAYOUTS[layout], inputs, slots), shortened
     except AssemblyError as error:
         raise InvalidInput.on(get_request_field(error.path), error.message) from error
 

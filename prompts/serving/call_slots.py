@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from personas.errors import InvalidInput
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.runtime_lines import drop_unknown_facts
 from prompts.assembly.slots import Slots
 from prompts.assembly.unplaced_inputs import SLOT_INPUTS, drop_unused_slots, list_unplaced_slots
 from prompts.proof.call_values import SplitValues, split_call_values
@@ -39,6 +40,8 @@ class UsedSlots(NamedTuple):
 
     slots: Slots
     unplaced: tuple[str, ...]
+    # Keys of host and sandbox that no layout uses.
+    unknown: tuple[str, ...] = ()
 
 
 def prepare_clock_slots(now: datetime, timezone: str) -> PreparedSlots:
@@ -53,12 +56,14 @@ def select_used_slots(layout_name: str, slots: Slots) -> UsedSlots:
 
     Messages are sent back with the response as they came.
     """
+    slots, unknown = drop_unknown_facts(slots)
     layout = LAYOUTS.get(layout_name)
     if layout is None:
-        return UsedSlots(replace(slots, messages=()), ())
+        return UsedSlots(replace(slots, messages=()), (), unknown)
     used, dropped = drop_unused_slots(layout, slots)
     inputs = [name for name in dropped if name in SLOT_INPUTS]
-    return UsedSlots(replace(used, messages=()), (*inputs, *list_unplaced_slots(layout, slots)))
+    unplaced = (*inputs, *list_unplaced_slots(layout, slots))
+    return UsedSlots(replace(used, messages=()), unplaced, unknown)
 
 
 def prepare_call_slots(used: Slots, now: datetime, timezone: str) -> PreparedSlots:

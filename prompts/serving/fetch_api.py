@@ -1,4 +1,4 @@
-"""GET /agents/{agent}/channels/{channel}/prompt: fetch a prompt as JSON, or its text with `prompt.md`.
+"""GET /agents/{agent}/channels/{channel}/prompt: fetch a prompt as JSON or as text (Accept, `prompt.md`).
 
 The handler takes plain request values instead of a Django request, because the WSGI fast path
 (`project.fetch_fast_path`) calls it as well.
@@ -39,8 +39,8 @@ from prompts.serving import (
     serve_prompt,
 )
 from prompts.serving.http_params import (
-    JSON_TYPES,
     MAX_VERSION,
+    PROMPT_TYPES,
     TEXT_TYPES,
     negotiate_content_type,
     parse_if_none_match,
@@ -64,9 +64,12 @@ BODY_RENDERERS = {
 GET_ONLY_PROBLEM = Problem(
     405, "method_not_allowed", "This URL does not support that method.", headers={"Allow": "GET, HEAD"}
 )
-JSON_ONLY_PROBLEM = Problem(
-    406, "not_acceptable", "This URL returns application/json. For the text only, use …/prompt.md."
+PROMPT_TYPE_PROBLEM = Problem(
+    406, "not_acceptable", "This URL returns application/json or, the text only, text/markdown."
 )
+# The ETag of the text, where a URL has JSON as well. The digest of the version comes before it.
+TEXT_TAG = "-text"
+MARKDOWN = "text/markdown"
 TEXT_ONLY_PROBLEM = Problem(
     406, "not_acceptable", "This URL returns text/markdown or text/plain. For JSON, use …/prompt."
 )
@@ -111,10 +114,12 @@ def answer_fetch(
     check_lengths(query, meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_IF_NONE_MATCH", ""))
     prompt_request = parse_prompt_request(target.agent, target.channel, query)
     content_type = require_content_type(meta.get("HTTP_ACCEPT", ""), is_text=target.is_text)
+    is_negotiated_text = content_type == MARKDOWN and not target.is_text
+    known = parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", ""))
     call = CallContext(
         EMPTY_SLOTS,
         request_id,
-        parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")),
+        list_text_digests(known) if is_negotiated_text else known,
         parse_traceparent(meta.get("HTTP_TRACEPARENT", "")),
     )
     is_head = method == "HEAD"
@@ -122,15 +127,29 @@ def answer_fetch(
         client, prompt_request, call, "fetch", describe_prompt if is_head else serve_prompt
     )
     headers = [*rate_limit_headers.items(), ("Cache-Control", CACHE_CONTROL)]
-    if is_head:
-        return build_head_response(served, content_type, headers)
-    return build_prompt_response(served, prompt_request, content_type, headers)
+    response = (
+        build_head_response(served, content_type, headers)
+        if is_head
+        else build_prompt_response(served, prompt_request, content_type, headers)
+    )
+    return tag_as_text(response, served) if is_negotiated_text else response
+
+
+def list_text_digests(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the digests of the versions whose text the client has; tags of the JSON do not count."""
+    return tuple([tag.removesuffix(TEXT_TAG) for tag in tags if tag == "*" or tag.endswith(TEXT_TAG)])
+
+
+def tag_as_text(response: RawResponse, served: ServedPrompt) -> RawResponse:
+    """Replace the ETag by that of the text: two representations of one URL need different ones."""
+    headers = [(name, value) for name, value in response.headers if name != "ETag"]
+    return response._replace(headers=[("ETag", f'W/"{served.digest}{TEXT_TAG}"'), *headers])
 
 
 def require_content_type(accept: str, *, is_text: bool = False) -> str:
-    content_type = negotiate_content_type(accept, TEXT_TYPES if is_text else JSON_TYPES)
+    content_type = negotiate_content_type(accept, TEXT_TYPES if is_text else PROMPT_TYPES)
     if not content_type:
-        raise ProblemError(TEXT_ONLY_PROBLEM if is_text else JSON_ONLY_PROBLEM)
+        raise ProblemError(TEXT_ONLY_PROBLEM if is_text else PROMPT_TYPE_PROBLEM)
     return content_type
 
 
@@ -327,12 +346,15 @@ FETCH_OPTIONS: dict[str, Any] = {
     "refusals": {410: "erased"},
     "tag": "prompts",
 }
+TEXT_CONTENT: dict[str, Any] = {MARKDOWN: {"schema": {"type": "string"}}}
 fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "GET": Operation(
         raise_not_implemented,
         "Get a prompt",
         operation_id="getPrompt",
         answer=SERVED_PROMPT_SCHEMA,
+        extra_content=TEXT_CONTENT,
+        note="With `Accept: text/markdown`, the response is the text only.",
         **FETCH_OPTIONS,
     )
 }
@@ -341,7 +363,7 @@ fetch_prompt_text.operations = {  # type: ignore[attr-defined]  # as above
         raise_not_implemented,
         "Get the text of a prompt",
         operation_id="getPromptText",
-        extra_content={"text/markdown": {"schema": {"type": "string"}}},
+        extra_content=TEXT_CONTENT,
         **FETCH_OPTIONS,
     )
 }

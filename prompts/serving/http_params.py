@@ -78,7 +78,7 @@ def build_parameter_error(message: str, parameter: str) -> FieldError:
 
 
 # In order of preference: if the client accepts two media types equally, the first is served.
-JSON_TYPES = ("application/json",)
+PROMPT_TYPES = ("application/json", "text/markdown")
 TEXT_TYPES = ("text/markdown", "text/plain")
 QUALITY_PATTERN = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 

@@ -16,12 +16,14 @@ from personas.api.validation import build_validator
 from personas.api_keys.scopes import RENDER
 from personas.errors import InvalidInput
 from prompts.assembly.json_codec import parse_dataclass
+from prompts.assembly.runtime_lines import KNOWN_FACTS
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
 from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.call_slots import MAX_CALL_SIZE
 from prompts.serving.fetch_api import (
     PROMPT_PATH,
+    TEXT_CONTENT,
     RawResponse,
     build_prompt_response,
     check_lengths,
@@ -78,11 +80,47 @@ CALL_INPUT_SCHEMAS: dict[str, Any] = {
         title="CallLimits",
     ),
     "working_directory": api_schema.line_schema(1_000),
+    "directories": api_schema.array_schema(
+        api_schema.line_schema(1_000, least=1),
+        most=100,
+        description="Other directories that the agent can access, in place of those of the agent.",
+    ),
+    "mode": api_schema.enum_schema(
+        ("agent", "single_turn"), description="Mode of the ptc layout.", title="PromptMode"
+    ),
     "entry": api_schema.enum_schema(("full", "simple", "minimal"), title="PromptEntry"),
     "native_tools": api_schema.boolean_schema(
         description="Whether the provider accepts tool definitions. If not, the text describes the tools."
     ),
 }
+CALL_TASK_SCHEMA = api_schema.object_schema(
+    {
+        "title": api_schema.line_schema(200, least=1),
+        "number": api_schema.integer_schema(1, 2**31 - 1, description="Number in your own system."),
+        "description": api_schema.prose_schema(MAX_TEXT_LENGTH),
+        "status": api_schema.line_schema(200, description="Any text."),
+        "steps": api_schema.array_schema(
+            api_schema.object_schema(
+                {"title": api_schema.line_schema(500, least=1), "is_done": api_schema.boolean_schema()},
+                ("title",),
+                title="CallStep",
+            )
+        ),
+    },
+    ("title",),
+    description="A task that is not stored in Dramatis. It is recorded with the call.",
+    title="CallTask",
+)
+MAX_APPENDED_TEXTS = 50
+APPEND_SCHEMA = api_schema.prose_schema(MAX_TEXT_LENGTH)
+
+
+def build_facts_schema(name: str, description: str) -> api_schema.Schema:
+    """Return the schema of `host` or `sandbox`: the known keys are described, other keys are ignored."""
+    properties = {key: {"description": text} for key, text in KNOWN_FACTS[name].items()}
+    return api_schema.any_object_schema(properties=properties, description=description)
+
+
 RENDER_REQUEST_SCHEMA = api_schema.object_schema(
     {
         "label": api_schema.slug_schema(maxLength=40),
@@ -90,18 +128,23 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             description="The local time of the call. Default: the time of the server."
         ),
         "timezone": api_schema.line_schema(64, format=api_schema.TIME_ZONE_FORMAT),
-        "host": api_schema.any_object_schema(
-            description="The environment of the call. Keys that no layout uses are ignored."
+        "host": build_facts_schema(
+            "host", "The environment of the call. Other keys have no effect; `warnings` names them."
         ),
-        "sandbox": api_schema.any_object_schema(),
+        "sandbox": build_facts_schema(
+            "sandbox",
+            "Where the agent's commands run. Other keys have no effect; `warnings` names them.",
+        ),
         "session": api_schema.object_schema(
             {"id": api_schema.line_schema(200), "plan_path": api_schema.line_schema(1_000)},
             (),
             title="CallSession",
         ),
-        "task": api_schema.integer_schema(
-            1, 2**31 - 1, description="The number of a task of the agent, or of a task without an agent."
-        ),
+        "task": {
+            "anyOf": [api_schema.integer_schema(1, 2**31 - 1), CALL_TASK_SCHEMA],
+            "description": "The number of a task of the agent, or of a task without an agent; or a task "
+            "itself.",
+        },
         "is_background": api_schema.boolean_schema(
             description=("Whether nobody reads the response of the agent.")
         ),
@@ -118,9 +161,11 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             {"anyOf": [api_schema.line_schema(100, least=1), CALL_TOOL_SCHEMA]},
             description="The tools of this call: names of the agent's tools, or definitions.",
         ),
-        "append": api_schema.prose_schema(
-            MAX_TEXT_LENGTH, description="Text for this call only, appended to the prompt."
-        ),
+        "append": {
+            "anyOf": [APPEND_SCHEMA, api_schema.array_schema(APPEND_SCHEMA, most=MAX_APPENDED_TEXTS)],
+            "description": "Text for this call only, appended to the prompt. Several texts are appended in "
+            "order, with a blank line between them.",
+        },
         "replace": api_schema.prose_schema(
             MAX_CALL_SIZE, description="Text for this call only, which replaces the base of the prompt."
         ),
@@ -167,7 +212,12 @@ def render_prompt_view(
 def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: dict[str, Any]) -> Slots:
     values = {name: value for name, value in body.items() if name not in NON_SLOT_FIELDS}
     if "task" in body:
-        values["task"] = require_task_json(client, prompt_request, body["task"])
+        task = body["task"]
+        values["task"] = (
+            {"number": 0} | task
+            if isinstance(task, dict)
+            else require_task_json(client, prompt_request, int(task))
+        )
     if body.get("timezone") and find_timezone(body["timezone"]) is None:
         raise InvalidInput.on("timezone", "Must be an IANA time zone, for example Europe/Paris.")
     slots = parse_dataclass(Slots, values | convert_call_inputs(body))
@@ -178,6 +228,8 @@ def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: 
 def convert_call_inputs(body: dict[str, Any]) -> dict[str, Any]:
     """Convert fields that slots hold in another form. JSON becomes text, to keep the order of its keys."""
     values: dict[str, Any] = {}
+    if isinstance(body.get("append"), list):
+        values["append"] = "\n\n".join([text for text in body["append"] if text.strip()])
     if "data" in body:
         values["data"] = json.dumps(body["data"], ensure_ascii=False, separators=(",", ":"))
         if len(values["data"]) > MAX_DATA_LENGTH:
@@ -231,6 +283,7 @@ render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; th
         touches=Touches.LABEL,
         budget="render",
         answer=SERVED_PROMPT_SCHEMA,
+        extra_content=TEXT_CONTENT,
         body=RENDER_REQUEST_SCHEMA,
         refusals={410: "erased"},
         body_example={"is_background": True, "host": {"host": "deck-3"}},

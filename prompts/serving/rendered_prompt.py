@@ -6,12 +6,9 @@ from json import dumps
 from typing import Any, NamedTuple
 
 from prompts.assembly.report import VOLATILITY_RANKS
-from prompts.assembly.segments import SESSION, TURN, Segment
-from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans
+from prompts.assembly.segments import CALL_VOLATILITIES, TURN, Segment, get_call_volatility
+from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans, is_omitted_by_call
 
-# Text of these segments changes with every session or turn. A provider can cache only the text before the
-# first of them.
-PER_CALL_VOLATILITIES = frozenset({SESSION, TURN})
 # The text of each slot for one call. None keeps the text from the build, "" leaves the slot out.
 SlotTexts = tuple[str | None, ...]
 
@@ -97,15 +94,21 @@ def render_prompt(
     """Render the prompt with these slot texts. The text is the same as from `assembly.slots.fill_spans`."""
     texts: list[str] = []
     chunks: list[SectionChunk] = []
-    remaining_texts = iter(slot_texts)
+    remaining_texts, is_changed = iter(slot_texts), False
     for part in parts:
         slot_text = None if part.span.render is None else next(remaining_texts)
         if slot_text == "":
+            chunk = part.chunks[0]
+            is_changed |= is_omitted_by_call(chunk.slot, part.span.slot_data, chunk.volatility)
             continue
         if slot_text is not None and part.span.is_replacing:
             texts.clear()
             chunks.clear()
         text, part_chunks = render_part(part, slot_text, is_first=not texts)
+        if is_changed and slot_text is None:
+            # The call omits the part before: no cached text continues here.
+            part_chunks = [part_chunks[0]._replace(volatility=TURN), *part_chunks[1:]]
+        is_changed = False
         texts.append(text)
         chunks += part_chunks
     return build_rendered_prompt("".join(texts), merge_chunks(chunks), slot_texts, version_json)
@@ -121,7 +124,8 @@ def render_part(
     (text, lead, *_), part_chunks = part
     if slot_text is not None:
         text = slot_text if is_first else lead + slot_text
-        return text, (part_chunks[0]._replace(length=len(text)),)
+        volatility = get_call_volatility(part_chunks[0].volatility)
+        return text, (part_chunks[0]._replace(volatility=volatility, length=len(text)),)
     if not is_first or not lead:
         return text, part_chunks
     return text[len(lead) :], (
@@ -158,7 +162,7 @@ def build_segments_json(chunks: Iterable[SectionChunk]) -> list[dict[str, Any]]:
     segments: list[dict[str, Any]] = []
     start, is_cacheable = 0, True
     for chunk in chunks:
-        is_cacheable = is_cacheable and chunk.volatility not in PER_CALL_VOLATILITIES
+        is_cacheable = is_cacheable and chunk.volatility not in CALL_VOLATILITIES
         segments.append(
             {
                 "section": chunk.section,
@@ -190,7 +194,7 @@ def build_blocks_json(text: str, chunks: Iterable[SectionChunk]) -> list[dict[st
         {
             "text": text[start:end],
             "volatility": volatility,
-            "is_cacheable": volatility not in PER_CALL_VOLATILITIES,
+            "is_cacheable": volatility not in CALL_VOLATILITIES,
         }
         for (start, volatility), end in zip(cuts, ends, strict=True)
     ]

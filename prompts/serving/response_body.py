@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from prompts.assembly.text import collapse_whitespace
 from prompts.serving import PromptRequest, ServedPrompt
 from prompts.serving.warnings import format_lost
 
 JSON_TYPE = "application/json"
+MAX_UNKNOWN_FACTS, MAX_NAME_LENGTH = 20, 100
 HashedBody = tuple[bytes, bytes]
 
 
@@ -46,13 +48,23 @@ def render_extra_fields(served: ServedPrompt) -> str:
         return render_plain_fields(served.version.tools, served.warnings)
     definitions = json.loads(served.version.tools) if served.version.tools else []
     tools, unknown = select_call_tools(definitions, served.slots.tools)
-    unplaced = format_lost(served.unplaced)
+    unplaced = [*format_lost(served.unplaced), *format_unknown_facts(served.unknown)]
     members = {
         "tools": tools,
         "warnings": list(dict.fromkeys([*served.warnings, *unknown, *unplaced])),
         "messages": [{"role": message.role, "content": message.text} for message in served.messages],
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1]
+
+
+def format_unknown_facts(names: Sequence[str]) -> list[str]:
+    """Format a warning for each key of host and sandbox that no layout uses. A client can send many."""
+    warnings = [
+        f"{collapse_whitespace(name)[:MAX_NAME_LENGTH]} is not a known key: it has no effect."
+        for name in names[:MAX_UNKNOWN_FACTS]
+    ]
+    left_out = len(names) - len(warnings)
+    return [*warnings, f"{left_out} further keys are unknown."] if left_out else warnings
 
 
 @lru_cache(maxsize=500)

@@ -79,8 +79,9 @@ class ServedPrompt:
     messages: tuple[Message, ...]
     # Whether the client sent no slots.
     is_plain: bool
-    # Fields of the call that the layout has no place for.
+    # Fields of the call that the layout has no place for, and keys of host and sandbox that no layout uses.
     unplaced: tuple[str, ...]
+    unknown: tuple[str, ...]
     key_id: int | None
     warnings: tuple[str, ...]
 
@@ -154,6 +155,7 @@ class PreparedPrompt(NamedTuple):
     rendered: RenderedPrompt
     slots: PreparedSlots
     unplaced: tuple[str, ...]
+    unknown: tuple[str, ...]
     at: datetime
 
 
@@ -290,17 +292,18 @@ def _store_call_data(
 def _prepare_prompt(resolution: Resolution, version: CachedVersion, call: CallContext) -> PreparedPrompt:
     now = PROCESS_CLOCK.now()
     unplaced: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     if call.slots is EMPTY_SLOTS:
         prepared = prepare_clock_slots(now, version.timezone)
     else:
-        used, unplaced = select_used_slots(version.layout, call.slots)
+        used, unplaced, unknown = select_used_slots(version.layout, call.slots)
         if changes_inputs(used):
             inputs = get_version_inputs(resolution.workspace_id, version)
             prepared = prepare_call_slots(mask_call_data(used, inputs), now, version.timezone)
             version = build_for_call(version, inputs, prepared.slots)
         else:
             prepared = prepare_call_slots(used, now, version.timezone)
-    return PreparedPrompt(version, version.render(prepared.slots), prepared, unplaced, now)
+    return PreparedPrompt(version, version.render(prepared.slots), prepared, unplaced, unknown, now)
 
 
 def _build_ledger_values(
@@ -353,6 +356,7 @@ def _build_served_prompt(
         call.slots.messages,
         is_plain=call.slots is EMPTY_SLOTS,
         unplaced=prepared.unplaced,
+        unknown=prepared.unknown,
         key_id=resolution.key_id,
         warnings=combine_warnings(
             prepared.version.warnings,

@@ -4,16 +4,20 @@ import json
 import re
 from typing import Any
 
-from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag
-from personas.api.exception_handler import validation_problem
+from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import Touches, is_within_limit, list_linkable
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_list
 from personas.api.problems import FieldError, ProblemError, json_pointer
-from personas.api.record_schema import RESOURCES_BY_KIND, RecordSchema, remove_unchanged_values
+from personas.api.record_schema import (
+    RESOURCES_BY_KIND,
+    RecordSchema,
+    remove_unchanged_values,
+    with_article,
+)
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     SIGNATURE_FORMAT,
@@ -44,7 +48,12 @@ from prompts.versions.serializers import TEXT_SCHEMA
 LINKED_MODELS: dict[str, type[Named]] = {"identity": Identity, "soul": Soul, "user_profile": UserProfile}
 SETTING_SCHEMAS: dict[str, Schema] = {
     **{
-        name: nullable_schema(slug_schema(description="Slug of the agent or channel."))
+        name: nullable_schema(
+            slug_schema(
+                description=f"Slug of {with_article(name.replace('_', ' '))}, for agents without their own. "
+                "Not in the settings of an agent."
+            )
+        )
         for name in LINKED_MODELS
     },
     "mission": prose_schema(20_000),
@@ -75,7 +84,8 @@ SETTING_SCHEMAS: dict[str, Schema] = {
     "section_limits": nullable_schema(
         any_object_schema(
             additionalProperties=integer_schema(1, MAX_NUMBER),
-            description="Maximum number of characters by section.",
+            description="Maximum number of characters by section. In the settings of an agent, also on one "
+            "channel, these are sections of its layout; otherwise of any layout (`GET /layouts`).",
         )
     ),
 }
@@ -144,7 +154,7 @@ def get_settings_channel(call: ApiRequest, name: str) -> Channel:
     """Return the channel, or raise 404 if it does not exist or is outside of the scopes of the key."""
     row = Channel.objects.in_workspace(call.workspace).filter(slug=name).first()
     if row is None or not is_within_limit(call.caller, "channels", name):
-        raise Http404
+        raise RecordNotFound(f"No channel {name} in this workspace.")
     return row
 
 

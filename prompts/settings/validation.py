@@ -54,8 +54,12 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(_("%(name)s is not a JSON value") % {"name": name})
 
 
-def validate_section_limits(limits: Any) -> None:
-    """Require an object of section names that a layout has, each with a number of characters."""
+def validate_section_limits(limits: Any, layout: str = "") -> None:
+    """Require an object of section names that the layout has, each with a number of characters.
+
+    Without a layout, any layout may have them: the settings of a channel or a workspace apply to agents of
+    different layouts.
+    """
     if limits is None:
         return
     if not isinstance(limits, dict):
@@ -63,6 +67,11 @@ def validate_section_limits(limits: Any) -> None:
     if unknown := sorted(set(limits) - SECTION_NAMES):
         message = _("No layout has a section “%(name)s”. Known sections: %(known)s.")
         params = {"name": unknown[0], "known": ", ".join(sorted(SECTION_NAMES))}
+        raise ValidationError({"section_limits": message % params})
+    known = [part.name for part in LAYOUTS[layout].parts] if layout in LAYOUTS else list(SECTION_NAMES)
+    if unknown := sorted(set(limits) - set(known)):
+        message = _("The layout %(layout)s has no section “%(name)s”. Its sections: %(known)s.")
+        params = {"layout": layout, "name": unknown[0], "known": ", ".join(known)}
         raise ValidationError({"section_limits": message % params})
     for name, limit in limits.items():
         is_number = isinstance(limit, int) and not isinstance(limit, bool)

@@ -9,8 +9,7 @@ from typing import Any
 from core.text.patience import diff_sequences
 from personas.models import Record
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
-from prompts.assembly.segments import SESSION, TURN, Segment
-from prompts.assembly.sizes import get_texts_by_section
+from prompts.assembly.segments import SESSION, TURN, Segment, get_texts_by_section
 from prompts.builds.compiler import BuildResult, build_prompt_report
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.models import AgentPrompt, PromptVersion
@@ -154,7 +153,7 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
     return PreviewResult(
         segments,
         version.layout,
-        version.sizes,
+        version.section_sizes,
         version.tool_tokens,
         parse_build_report(contents, version),
         budget,

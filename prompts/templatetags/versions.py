@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from personas.templatetags.ui import badge, icon
-from personas.ui.display_names import get_display_name
+from personas.ui.display_names import get_section_name
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
 from prompts.provenance.causes import CauseLabel
 from prompts.versions.page import describe_omission
@@ -75,7 +75,7 @@ def format_revision(revision: int) -> str:
 @register.filter
 def section_title(name: str) -> str:
     """Return the display name of a section."""
-    return get_display_name(name)
+    return get_section_name(name)
 
 
 @register.filter

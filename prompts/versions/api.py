@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, etag_response
+from personas.api.exception_handler import RecordNotFound
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
@@ -150,7 +150,7 @@ def read_version_by_number(call: ApiRequest, agent: str, channel: str, number: i
     rows = list_prompt_versions(prompt).defer("segments", "lockfile")
     version = rows.filter(number=check_number_bounds(number)).first()
     if version is None:
-        raise Http404
+        raise RecordNotFound(f"This prompt has no version {number}.")
     labels = get_visible_labels(call, prompt)
     return json_response(version_summary_json(call, version, labels.get(version.pk, [])))
 
@@ -208,11 +208,11 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
         "characters": version.characters,
         "tokens": {
             **token_counts_json(version),
-            "sections": {name: tokens for name, (_, tokens) in version.sizes.items()},
+            "sections": {name: tokens for name, (_, tokens) in version.section_sizes.items()},
         },
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}
-            for name, (characters, tokens) in version.sizes.items()
+            for name, (characters, tokens) in version.section_sizes.items()
         ],
         **text_fields,
         "first": version_usage_json(version, version.prompt) | version_reason_json(call, version),
@@ -255,7 +255,7 @@ def list_version_usages(call: ApiRequest, key: str) -> ApiResponse:
     rows = list_versions_with_digest(call, key).defer("segments", "sizes", "lockfile")
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     if not page.rows and "cursor" not in call.query:
-        raise Http404
+        raise RecordNotFound(f"No version with the digest {key}.")
     return page_response(call, page, [version_usage_json(row, row.prompt) for row in page.rows])
 
 
@@ -273,7 +273,7 @@ def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVers
 def get_version_by_digest(call: ApiRequest, key: str) -> PromptVersion:
     version = find_readable_version(list_versions_with_digest(call, key))
     if version is None:
-        raise Http404
+        raise RecordNotFound(f"No version with the digest {key}.")
     return version
 
 

@@ -10,8 +10,8 @@ from typing import Literal, TypeVar
 from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, DiffSpan, diff_lines
-from prompts.assembly.segments import SESSION, TURN, Origin, Segment
-from prompts.assembly.sizes import get_texts_by_section, measure_sections
+from prompts.assembly.segments import SESSION, TURN, Origin, Segment, get_texts_by_section
+from prompts.assembly.sizes import measure_sections
 from prompts.versions.tool_definitions import DefinitionJson, encode_definition, format_definition
 
 TokenCounter = Callable[[str], int]

@@ -41,7 +41,10 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
     old, new = get_version_or_404(row, before), get_version_or_404(row, after)
     segments = get_segment_pair(old, new)
     diff = compare_segments(
-        *segments, count_tokens_cached, tools=get_definition_pair(old, new), sizes=(old.sizes, new.sizes)
+        *segments,
+        count_tokens_cached,
+        tools=get_definition_pair(old, new),
+        sizes=(old.section_sizes, new.section_sizes),
     )
     labels = list(get_prompt_labels(row))
     labels_by_version = group_labels_by_version(row, labels)
@@ -118,7 +121,7 @@ def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpRes
         *get_segment_pair(old, new),
         count_tokens_cached,
         tools=get_definition_pair(old, new),
-        sizes=(old.sizes, new.sizes),
+        sizes=(old.section_sizes, new.section_sizes),
     )
     changed = diff.all_changed
     context = {

@@ -5,7 +5,7 @@ stored contents before a version is compared or stored.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
-from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment, normalize_section_name
 from prompts.assembly.tool_definitions import ToolDefinition
 from prompts.proof.canonical import encode_plain_json
 from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
@@ -22,6 +22,11 @@ from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
 # Layout text of up to this many characters is stored inline: a content row for it would cost more space.
 MAX_INLINE_LENGTH = 120
 ERASED_TEXT = "⟦erased⟧"
+# Sections that are stored with hyphens, by layout: the digest of a version covers the stored names.
+HYPHENATED_SECTIONS = {
+    "opal": frozenset({"project_context", "tool_guidelines", "call_append"}),
+    "pi": frozenset({"custom_tools", "project_context", "date_and_directory", "call_append"}),
+}
 
 
 @dataclass
@@ -86,15 +91,20 @@ def pack_prompt(prompt: AssembledPrompt, report: bytes) -> PackedPrompt:
         contents[digest] = data
         return digest
 
-    rows = [pack_segment(segment, keep) for segment in prompt.segments]
+    hyphenated = HYPHENATED_SECTIONS.get(prompt.layout, frozenset())
+    rows = [pack_segment(segment, keep, hyphenated) for segment in prompt.segments]
     tools = keep(encode_definitions(prompt.tools)) if prompt.tools else ""
     text_digest = sha256_digest(prompt.text.encode())
     return PackedPrompt(prompt.layout, rows, tools, keep(report), text_digest, contents)
 
 
-def pack_segment(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, Any]:
+def pack_segment(
+    segment: Segment, keep: Callable[[bytes], str], hyphenated: Collection[str] = ()
+) -> dict[str, Any]:
     """Pack a segment as JSON data; default values are left out."""
-    row: dict[str, Any] = {"section": segment.section, "volatility": segment.volatility}
+    name = segment.section
+    section = name.replace("_", "-") if name in hyphenated else name
+    row: dict[str, Any] = {"section": section, "volatility": segment.volatility}
     if segment.origin == LAYOUT_ORIGIN and not segment.slot and len(segment.text) <= MAX_INLINE_LENGTH:
         row["text"] = segment.text
     else:
@@ -148,7 +158,7 @@ def unpack_segment(row: Mapping[str, Any], contents: Mapping[str, bytes | None])
         given = json.loads(data or b"{}")
     origin = Origin(**row["origin"]) if "origin" in row else LAYOUT_ORIGIN
     return Segment(
-        row["section"],
+        normalize_section_name(row["section"]),
         text,
         origin,
         row["volatility"],

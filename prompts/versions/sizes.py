@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 # Imported for its side effect: each layout registers the renderers of its slots.
 import prompts.assembly.layouts  # noqa: F401
 from personas.models import Workspace
-from personas.ui.display_names import get_display_name
+from personas.ui.display_names import get_section_name
 from prompts.assembly.layout import SLOT_ORIGIN
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.assembly.sizes import PLAIN_SLOTS, TokenCounter, measure_sections
@@ -138,6 +138,6 @@ def describe_contributors(
         elif label := labels.get(one.origin):
             rows.append(ContributorLabel(one, label.label, label.name, label.url))
         else:
-            section = get_display_name(one.sections[0])
+            section = get_section_name(one.sections[0])
             rows.append(ContributorLabel(one, _("Layout text"), section))
     return rows

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from core.shared_cache import SharedLRUCache
 from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
-from prompts.assembly.builder import AssembledPrompt, build_prompt
-from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs
-from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.builder import AssembledPrompt, build_changed_prompt
+from prompts.assembly.call_inputs import changes_inputs
+from prompts.assembly.inputs import EarlierInputs, PromptInputs
 from prompts.assembly.json_codec import dataclass_json, get_field_default, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
@@ -25,12 +25,16 @@ from prompts.proof.text_salts import combine_input_salts
 from prompts.versions.segments import encode_json
 from prompts.versions.selectors import get_content_salts, get_contents
 
+# A member of manifests that earlier releases did not write. Such a version keeps their rules when it is built
+# again for a call.
+RULES_KEY = "describes_tools"
+
 
 def build_call_prompt(version: PromptVersion, slots: Slots) -> AssembledPrompt | None:
     """Build a version with the inputs of a call, without filling slots; None if the call changes no input."""
     if not changes_inputs(slots):
         return None
-    return build_prompt(LAYOUTS[version.layout], apply_call_inputs(load_inputs(version), slots))
+    return build_changed_prompt(LAYOUTS[version.layout], load_inputs(version), slots)
 
 
 class InputsUnavailable(LookupError):
@@ -121,7 +125,7 @@ def pack_inputs(
     def get_digest(part: Any) -> str:
         return salted[encoder.encode(part).digest].digest
 
-    manifest: dict[str, Any] = {}
+    manifest: dict[str, Any] = {RULES_KEY: {"value": True}} if inputs.describes_tools else {}
     for name in [input_field.name for input_field in fields(inputs)]:
         value = getattr(inputs, name)
         if value == get_field_default(PromptInputs, name):
@@ -196,8 +200,9 @@ def require_all(
 def unpack_inputs(digest: str, contents: Mapping[str, bytes]) -> PromptInputs:
     """Build the inputs from the manifest; parts that are not among the contents are left out."""
     manifest = json.loads(contents[digest])
+    kind = PromptInputs if manifest.pop(RULES_KEY, None) else EarlierInputs
     values = {name: unpack_member(one, contents) for name, one in manifest.items() if has_data(one, contents)}
-    return parse_dataclass(PromptInputs, values)
+    return parse_dataclass(kind, values)
 
 
 def has_data(member: Mapping[str, Any], contents: Mapping[str, bytes]) -> bool:

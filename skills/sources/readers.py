@@ -83,6 +83,12 @@ class ContextReader:
         return find_project_use(self.uses).source
 
     @property
+    def home(self) -> str:
+        """The home directory of the bots: the location of the last source of this scope; empty if unknown."""
+        homes = [use.bot_location for use in self.uses if use.scope == SourceScope.HOME]
+        return next((location for location in reversed(homes) if location), "")
+
+    @property
     def directory_problem(self) -> str:
         return self.directory.problem
 

@@ -300,6 +300,13 @@ def test_directories_are_the_working_directory_and_the_list_of_additional_ones(f
     assert f"\n\n<Directories>\n{body}\n</Directories>\n\n" in full
 
 
+def test_a_call_names_the_additional_directories(product):
+    body = serve_sections(product, directories=["/mnt/a", "/mnt/b"])["Directories"]
+    heading = "You also have access to these additional directories:"
+    assert body == f"{WORKING_DIRECTORY}\n\n{heading}\n- /mnt/a\n- /mnt/b"
+    assert serve_sections(product, directories=[])["Directories"] == WORKING_DIRECTORY
+
+
 def test_the_list_of_additional_directories_is_omitted_if_empty(product):
     product.edit("agents/nova", directories=[])
     assert serve_sections(product)["Directories"] == WORKING_DIRECTORY
@@ -461,6 +468,16 @@ def test_task_has_the_directive_title_description_status_and_steps(full):
 def test_task_is_only_there_if_the_call_is_bound_to_one(product):
     assert "Task" not in serve_sections(product)
     assert list(serve_sections(product, task=1))[-1] == "Task"
+
+
+def test_a_call_gives_a_task_that_the_caller_loaded(product):
+    steps = [{"title": "Step one"}, {"title": "Step two"}, {"title": "Step three", "is_done": True}]
+    task = {"number": 9, "title": "Tidy", "description": "All of it.", "status": "In review", "steps": steps}
+    assert serve_sections(product, task=task)["Task"] == (
+        "You are working on task #9. Focus solely on progressing this task.\n\n"
+        "Title: Tidy\nDescription: All of it.\nStatus: In review\n"
+        "Steps:\n1. → Step one\n2. ○ Step two\n3. ✓ Step three (done)"
+    )
 
 
 def test_the_arrow_moves_to_the_next_step_when_one_is_done(product):

@@ -591,6 +591,25 @@ def test_session_id_and_home_directory_give_the_path_of_the_plan(product):
         assert text.endswith(f"\n\n{PLANNING}")
 
 
+def test_the_home_directory_of_the_agent_gives_the_path_of_the_plan(product):
+    add_source(product, {".agents/AGENTS.md": "Sign."}, name="home")
+    add_source(product, {"AGENTS.md": "Build."}, name="work", location="/home/user/project")
+    sources = [{"source": "home", "scope": "home"}, {"source": "work", "scope": "project"}]
+    product.put("agents/opal/context", harness="opal", sources=sources)
+    session = {"id": "4f1c"}
+    assert product.render("opal", session=session).endswith(f"\n\n{PLANNING}")
+    text = product.render("opal", session=session, host={"home": "/root"})
+    assert text.endswith(f"\n\n{PLANNING.replace('/home/user', '/root')}")
+    text = product.render("opal", session=session | {"plan_path": "/srv/plan.md"})
+    assert "\n/srv/plan.md\n" in text
+    sources[0]["location"] = "C:\\Users\\you"
+    product.put("agents/opal/context", harness="opal", sources=sources)
+    assert "\nC:\\Users\\you\\.opal\\sessions\\4f1c\\plan.md\n" in product.render("opal", session=session)
+    sources[0]["scope"] = "both"
+    product.put("agents/opal/context", harness="opal", sources=sources)
+    assert "\n~/.opal/sessions/4f1c/plan.md\n" in product.render("opal", session=session)
+
+
 def test_without_the_home_directory_the_path_of_the_plan_begins_with_a_tilde(product):
     text = product.render("opal", session={"id": "4f1c"})
     assert text.endswith(f"\n\n{PLANNING.replace('/home/user', '~')}")

@@ -316,8 +316,18 @@ def test_seven_tools_have_a_built_in_description(product):
         assert line not in (f"- {name}: {name}", f"- {name}: Described for {name}.")
 
 
+def test_the_description_of_a_tool_without_a_snippet_is_its_line(product):
+    product.create("tools", name="deploy", description="\n  Rolls  out a build.\nThen waits.")
+    product.create("tools", name="check", snippet="Checks it.", description="Described.")
+    lines = ["- deploy: Rolls out a build.", "- check: Checks it."]
+    assert list_tool_lines(give_tools(product, "deploy", "check")) == lines
+    assert list_tool_lines(product.render("bare", tools=["deploy", "check"])) == lines
+    call = [{"name": "gate", "description": "Opens\r\nand closes."}, {"name": "deploy"}]
+    assert list_tool_lines(product.render("newcomer", tools=call)) == ["- gate: Opens", "- deploy: deploy"]
+
+
 def test_the_name_of_a_tool_is_the_fallback(product):
-    product.create("tools", name="deploy", description="Described.")
+    product.create("tools", name="deploy", description=" \n ")
     assert list_tool_lines(give_tools(product, "deploy")) == ["- deploy: deploy"]
 
 
@@ -667,6 +677,12 @@ def test_a_prompt_replaced_in_one_call_is_restored_in_the_next(product):
 
 def test_a_call_can_replace_the_prompt_and_append_to_it(product):
     assert product.render("pi", replace="This.", append="And that.", **NOW) == "This.\n\nAnd that."
+
+
+def test_texts_of_several_extensions_are_appended_in_order(product):
+    texts = ["Second.", "First.\nMore."]
+    assert product.render("pi", replace="This.", append=texts, **NOW) == "This.\n\nSecond.\n\nFirst.\nMore."
+    assert product.render("pi", append=texts, **NOW).endswith("\n\nSecond.\n\nFirst.\nMore.")
 
 
 def test_modifications_of_a_call_store_no_version(product):

@@ -682,6 +682,13 @@ def test_the_mode_is_agent_unless_a_setting_says_single_turn(product: Product) -
     assert AGENT_ROLE in product.fetch(BARE)
 
 
+def test_the_mode_of_a_call_precedes_the_setting(product: Product) -> None:
+    assert SINGLE_TURN_ROLE in product.render(BARE, mode="single_turn")
+    product.put(settings_path(BARE), mode="single_turn")
+    assert AGENT_ROLE in product.render(BARE, mode="agent")
+    assert SINGLE_TURN_ROLE in product.fetch(BARE)
+
+
 # Token Budget Considerations
 
 

@@ -103,7 +103,7 @@ export interface paths {
         };
         /**
          * Get a prompt
-         * @description Returns the version that the label points to, and records the fetch in the ledger. Send the ETag of your copy as If-None-Match.
+         * @description With `Accept: text/markdown`, the response is the text only.
          */
         get: operations["getPrompt"];
         put?: never;
@@ -267,6 +267,20 @@ export interface components {
         CallSession: {
             id?: components["schemas"]["Line"];
             plan_path?: components["schemas"]["Line"];
+        };
+        CallStep: {
+            title: components["schemas"]["NonblankLine"];
+            is_done?: boolean;
+        };
+        /** @description A task that is not stored in Dramatis. It is recorded with the call. */
+        CallTask: {
+            title: components["schemas"]["NonblankLine"];
+            /** @description Number in your own system. */
+            number?: number;
+            description?: components["schemas"]["Prose"];
+            /** @description Any text. */
+            status?: components["schemas"]["Line"];
+            steps?: components["schemas"]["CallStep"][];
         };
         CallTool: {
             name: components["schemas"]["NonblankLine"];
@@ -523,6 +537,8 @@ export interface components {
         };
         /** @enum {string} */
         PromptEntry: "full" | "simple" | "minimal";
+        /** @enum {string} */
+        PromptMode: "agent" | "single_turn";
         /**
          * @example {
          *       "agent": "support",
@@ -613,19 +629,60 @@ export interface components {
              */
             now?: string;
             timezone?: components["schemas"]["TimeZone"];
-            /** @description The environment of the call. Keys that no layout uses are ignored. */
-            host?: components["schemas"]["AnyObject"];
-            sandbox?: components["schemas"]["AnyObject"];
+            /** @description The environment of the call. Other keys have no effect; `warnings` names them. */
+            host?: {
+                /** @description Text: name of the machine. */
+                host?: unknown;
+                /** @description Text: operating system. */
+                os?: unknown;
+                /** @description Text: processor architecture. */
+                arch?: unknown;
+                /** @description Text: shell that runs commands. */
+                shell?: unknown;
+                /** @description Text: provider of the model. */
+                provider?: unknown;
+                /** @description Text: name of the model. */
+                model?: unknown;
+                /** @description Text: key of the session. Default: `session.id` of the call. */
+                session?: unknown;
+                /** @description True or false: whether sudo works without a password. */
+                sudo_non_interactive?: unknown;
+                /** @description Text: IANA time zone. Default: that of the call, else of the user profile. */
+                timezone?: unknown;
+                /** @description Text: languages that the user's browser accepts. */
+                accept_language?: unknown;
+                /** @description Text: where the user is. Default: that of the user profile. */
+                location?: unknown;
+                /** @description Text: home directory on the machine. Default: the location of the agent's home directory source. */
+                home?: unknown;
+            };
+            /** @description Where the agent's commands run. Other keys have no effect; `warnings` names them. */
+            sandbox?: {
+                /** @description True or false: whether commands run in a sandbox. */
+                enabled?: unknown;
+                /** @description Text: which sessions use the sandbox, such as all. */
+                mode?: unknown;
+                /** @description Text: what runs the sandbox, such as docker. */
+                backend?: unknown;
+                /** @description Text: how long a sandbox is kept, such as session. */
+                scope?: unknown;
+                /** @description Text: image of the sandbox. */
+                image?: unknown;
+                /** @description Text: how the workspace is mounted, such as ro. */
+                workspace_mount?: unknown;
+                /** @description Text: network access, such as disabled. */
+                network?: unknown;
+            };
             session?: components["schemas"]["CallSession"];
-            /** @description The number of a task of the agent, or of a task without an agent. */
-            task?: number;
+            /** @description The number of a task of the agent, or of a task without an agent; or a task itself. */
+            task?: number | components["schemas"]["CallTask"];
             /** @description Whether nobody reads the response of the agent. */
             is_background?: boolean;
             previous_error?: components["schemas"]["PreviousError"];
             /** @description The tools of this call: names of the agent's tools, or definitions. */
             tools?: (components["schemas"]["NonblankLine"] | components["schemas"]["CallTool"])[];
-            /** @description Text for this call only, appended to the prompt. */
-            append?: components["schemas"]["Prose"];
+            /** @description Text for this call only, appended to the prompt. Several texts are appended in order, with a blank line between them. */
+            append?: components["schemas"]["Prose"] | components["schemas"]["Prose"][];
             /** @description Text for this call only, which replaces the base of the prompt. */
             replace?: components["schemas"]["Prose"];
             messages?: components["schemas"]["MessageInput"][];
@@ -638,6 +695,10 @@ export interface components {
             mission?: components["schemas"]["Prose"];
             limits?: components["schemas"]["CallLimits"];
             working_directory?: components["schemas"]["Line"];
+            /** @description Other directories that the agent can access, in place of those of the agent. */
+            directories?: components["schemas"]["NonblankLine"][];
+            /** @description Mode of the ptc layout. */
+            mode?: components["schemas"]["PromptMode"];
             entry?: components["schemas"]["PromptEntry"];
             /** @description Whether the provider accepts tool definitions. If not, the text describes the tools. */
             native_tools?: boolean;
@@ -1119,6 +1180,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Prompt"];
+                    "text/markdown": string;
                 };
             };
             /** @description Your copy is current. */
@@ -1183,6 +1245,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Prompt"];
+                    "text/markdown": string;
                 };
             };
             409: components["responses"]["Refused"];

@@ -124,23 +124,31 @@ def get_opal_guidelines_data(inputs: PromptInputs) -> Mapping[str, Any]:
 
 
 @register_slot("opal.planning")
-def render_opal_planning(slots: Slots, _: Mapping[str, Any]) -> str:
-    path = get_plan_path(slots)
+def render_opal_planning(slots: Slots, slot_data: Mapping[str, Any]) -> str:
+    path = get_plan_path(slots, slot_data.get("home", ""))
     return wrap_in_tag("planning", texts.PLANNING_TEMPLATE.format(path=collapse_lines(path))) if path else ""
 
 
-def get_plan_path(slots: Slots) -> str:
-    """Return the plan's path: as given, or else in the folder of the session below the home directory."""
+def get_plan_path(slots: Slots, home: str) -> str:
+    """Return the plan's path: as given, or else in the folder of the session below the home directory.
+
+    The home directory is that of the call, or else `home`, that of the agent, or else `~`.
+    """
     session = slots.session
     if session is None or session.plan_path or not session.id:
         return session.plan_path if session else ""
-    home = str(slots.host.get("home") or "~").rstrip("/")
-    return f"{home}/.opal/sessions/{session.id}/plan.md"
+    if home and not slots.host.get("home"):
+        separator = "\\" if "\\" in home else "/"
+        return separator.join([home.rstrip(separator), ".opal", "sessions", session.id, "plan.md"])
+    folder = str(slots.host.get("home") or "~").rstrip("/")
+    return f"{folder}/.opal/sessions/{session.id}/plan.md"
 
 
 def get_opal_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
     """Return None for sub-agents: they handle delegated work and do not plan, even with a session."""
-    return None if inputs.is_sub_agent else {}
+    if inputs.is_sub_agent:
+        return None
+    return {"home": inputs.home} if inputs.home else {}
 
 
 def list_opal_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
@@ -164,7 +172,7 @@ OPAL_LAYOUT = Layout(
             slot_data=get_empty_slot_data,
         ),
         LayoutPart(
-            "project-context",
+            "project_context",
             build_opal_project_context,
             uses=("context_files",),
             volatility=REFRESH,
@@ -184,7 +192,7 @@ OPAL_LAYOUT = Layout(
             "environment", build_opal_environment, build_tag_frame("environment"), uses=("working_directory",)
         ),
         LayoutPart(
-            "tool-guidelines",
+            "tool_guidelines",
             build_opal_guidelines,
             frame_unless_placeholder(build_tag_frame("tool-guidelines")),
             uses=("tools",),
@@ -199,6 +207,6 @@ OPAL_LAYOUT = Layout(
             slot_data=get_opal_planning_data,
             absent_reason="sub-agents do not plan",
         ),
-        build_call_part("call-append", "opal.append", TURN),
+        build_call_part("call_append", "opal.append", TURN, placeholder="call-append"),
     ),
 )

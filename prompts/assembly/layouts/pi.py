@@ -35,7 +35,7 @@ from prompts.assembly.tool_lines import (
     format_guidelines,
     format_tool_list,
     get_guidelines_slot_data,
-    get_snippets_slot_data,
+    get_own_snippets,
 )
 from prompts.assembly.tool_rules import PI_GENERAL_RULES, PI_RULES, ToolGuidelines
 
@@ -66,6 +66,11 @@ def build_pi_base(inputs: PromptInputs) -> TextChunks:
 
 def build_pi_tools(inputs: PromptInputs) -> TextChunks:
     return build_tool_chunks(texts.TOOL_SNIPPETS, inputs) or [TextChunk(NO_TOOLS_TEXT)]
+
+
+def get_snippets_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
+    """Return the snippets as slot data, so that calls with other tools can be rendered without records."""
+    return {"snippets": get_own_snippets(texts.TOOL_SNIPPETS, inputs)}
 
 
 @register_slot("pi.tools")
@@ -185,7 +190,7 @@ PI_LAYOUT = Layout(
             absent_reason=BASE_REPLACED_REASON,
         ),
         LayoutPart(
-            "custom-tools", skip_if_base_replaced(build_pi_custom_tools), absent_reason=BASE_REPLACED_REASON
+            "custom_tools", skip_if_base_replaced(build_pi_custom_tools), absent_reason=BASE_REPLACED_REASON
         ),
         LayoutPart(
             "guidelines",
@@ -205,7 +210,7 @@ PI_LAYOUT = Layout(
         ),
         LayoutPart("append", build_pi_append, uses=("append", "instructions")),
         LayoutPart(
-            "project-context",
+            "project_context",
             build_pi_project_context,
             build_heading_frame(texts.CONTEXT_HEADING),
             uses=("context_files",),
@@ -225,7 +230,7 @@ PI_LAYOUT = Layout(
             absent_reason="no skill that the model may call",
         ),
         LayoutPart(
-            "date-and-directory",
+            "date_and_directory",
             build_pi_date_and_directory,
             uses=("working_directory", "user.timezone"),
             volatility=TURN,
@@ -234,6 +239,6 @@ PI_LAYOUT = Layout(
         ),
         # Second to last: its text replaces everything before it; only text appended by the call follows.
         build_call_part("replacement", "pi.replace", TURN),
-        build_call_part("call-append", "pi.append", TURN),
+        build_call_part("call_append", "pi.append", TURN, placeholder="call-append"),
     ),
 )

@@ -177,7 +177,7 @@ def list_ptc_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
 PTC_LAYOUT = Layout(
     name="ptc",
     summary="Seven headed sections around a PTC-Lisp program; the headings always stand.",
-    slots=("tools", "previous_error"),
+    slots=("tools", "previous_error", "mode"),
     problems=list_ptc_problems,
     displaced=list_ptc_displaced_inputs,
     parts=(

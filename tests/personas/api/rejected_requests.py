@@ -46,7 +46,9 @@ ALLOWED_REASONS = (
         r"/reviewers/\d+",
         "POST .*/releases.*",
     ),
-    AllowedReason(REFERENCE, "No layout has a section “.*", "/section_limits", "PUT .*/prompt-settings/.*"),
+    AllowedReason(
+        REFERENCE, "(No|The) layout .*has (a|no) section “.*", "/section_limits", "PUT .*/prompt-settings/.*"
+    ),
     AllowedReason(REFERENCE, "Enter a line number from 1 to .*", "/line", "POST .*/comments"),
     AllowedReason(REFERENCE, "This ledger row is not .*", "/ledger_id", "POST .*/prompts:report"),
     AllowedReason(REFERENCE, ".* its host has no public address.", "/url", ".*/webhooks.*"),

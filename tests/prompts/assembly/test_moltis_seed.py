@@ -217,7 +217,7 @@ def test_a_file_over_the_limit_is_cut_with_a_notice_and_a_line_in_the_report():
         MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "x" * 20_005),))
     )
     assert "x\n[… 5 characters left out]" in prompt.text
-    assert prompt.report.problems == ("/CLAUDE.md: only a part of its 20,005 characters is told.",)
+    assert prompt.report.problems == ("/CLAUDE.md: only a part of its 20,005 characters is in the prompt.",)
 
 
 def test_workspace_files_get_what_context_files_leave_of_the_allowance():
@@ -226,7 +226,7 @@ def test_workspace_files_get_what_context_files_leave_of_the_allowance():
         MOLTIS_LAYOUT, PromptInputs(context_files=files, workspace_files=(ContextFile("TOOLS.md", "words"),))
     )
     assert "### TOOLS.md\n\n\n[… 5 characters left out]" in prompt.text
-    assert prompt.report.problems == ("TOOLS.md: only a part of its 5 characters is told.",)
+    assert prompt.report.problems == ("TOOLS.md: only a part of its 5 characters is in the prompt.",)
 
 
 # Runtime Context

@@ -56,8 +56,8 @@ def guidelines(*names):
 
 def test_six_sections_are_in_the_order_of_the_seed():
     *names, call_text = [part.name for part in OPAL.parts]
-    assert call_text == "call-append"
-    assert names == ["identity", "project-context", "skills", "environment", "tool-guidelines", "planning"]
+    assert call_text == "call_append"
+    assert names == ["identity", "project_context", "skills", "environment", "tool_guidelines", "planning"]
 
 
 def test_sections_are_joined_with_one_blank_line():
@@ -169,7 +169,7 @@ def test_cutting_the_section_leaves_every_element_closed(limit):
     )
     assert prompt.text.count("<project-context") == prompt.text.count("</project-context>")
     assert "characters left out]" in prompt.text
-    assert next(part for part in prompt.report.parts if part.name == "project-context").cut > 0
+    assert next(part for part in prompt.report.parts if part.name == "project_context").cut > 0
 
 
 # Component 3: skill menu

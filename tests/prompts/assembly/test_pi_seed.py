@@ -153,7 +153,7 @@ def test_what_is_lost_with_system_md_is_in_the_report():
     omitted = {part.name: part.omitted for part in report.parts if part.omitted}
     assert omitted == {
         "tools": "the base is replaced",
-        "custom-tools": "the base is replaced",
+        "custom_tools": "the base is replaced",
         "guidelines": "the base is replaced",
         "documentation": "no documentation is named, or the base is replaced",
     }
@@ -197,8 +197,13 @@ def test_the_built_in_description_comes_second(name):
     assert line not in (f"- {name}: {name}", f"- {name}: Described.")
 
 
+def test_the_description_comes_before_the_name():
+    assert lines_of(Tool("mine", "\n Described  here. \n\nMore.")) == ["- mine: Described here."]
+    assert lines_of(Tool("read", "Described.")) == ["- read: Read file contents"]
+
+
 def test_the_name_comes_last():
-    assert lines_of(Tool("mine", "Described.")) == ["- mine: mine"]
+    assert lines_of(Tool("mine", " \n")) == ["- mine: mine"]
 
 
 def test_a_snippet_is_brought_onto_one_line():
@@ -510,7 +515,7 @@ def test_segments_know_their_file_skill_and_tool():
         (Origin("tool", "5", 6), "tools", "release"),
         (Origin("tool", "5", 6), "guidelines", "release"),
         (Origin("context_file", "7", 8, "/APPEND_SYSTEM.md"), "append", "release"),
-        (Origin("context_file", "1", 2, "/AGENTS.md"), "project-context", "refresh"),
+        (Origin("context_file", "1", 2, "/AGENTS.md"), "project_context", "refresh"),
         (Origin("skill", "3", 4), "skills", "refresh"),
     ]
 

@@ -127,7 +127,7 @@ def collected(workspace, tmp_path, settings) -> list[PromptInputs]:
             "omit_reference": True,
             "per_file": 99,
             "all_files": 999,
-            "section_limits": {"memories": 50},
+            "section_limits": {"skills": 50},
         },
         expected=0,
         by=BY,
@@ -170,6 +170,8 @@ def test_the_fields_of_a_request_change_the_inputs():
         "mission": "Sail.",
         "limits": {"total": 500},
         "working_directory": "/srv",
+        "directories": ["/mnt"],
+        "mode": "single_turn",
         "entry": "minimal",
         "native_tools": False,
     }

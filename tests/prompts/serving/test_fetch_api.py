@@ -20,8 +20,9 @@ from personas.api_keys.services import create_key, revoke_key
 from prompts.assembly.segments import VOLATILITY_LEVELS
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
+from prompts.serving import fetch_api
 from prompts.serving.http_params import (
-    JSON_TYPES,
+    PROMPT_TYPES,
     TEXT_TYPES,
     negotiate_content_type,
     parse_if_none_match,
@@ -173,12 +174,46 @@ def test_the_text_is_plain_text_for_clients_that_accept_nothing_else(stage, entr
 
 
 @both_entry_points
-def test_each_form_of_a_prompt_has_its_own_address(stage, entry_point):
-    """A typed client has one type of response for one operation."""
-    for path, accept, other in ((ADDRESS, "text/markdown", "/prompt.md"), (f"{ADDRESS}.md", JSON, "/prompt")):
+def test_a_client_that_accepts_markdown_gets_the_text(stage, entry_point):
+    text = send_fetch(entry_point, stage, ACCEPT="text/markdown")
+    assert (text.status, text.headers["Content-Type"]) == (200, "text/markdown; charset=utf-8")
+    assert text.body.decode() == replay_entry(stage.workspace, stage.rows[0].pk).text
+    assert text.headers["Vary"] == "Authorization, Accept"
+    assert text.headers["Content-Length"] == str(len(text.body))
+    head = send_fetch(entry_point, stage, method="HEAD", ACCEPT="text/markdown")
+    assert [head.headers[name] for name in ("ETag", "Content-Type")] == [
+        text.headers[name] for name in ("ETag", "Content-Type")
+    ]
+
+
+@both_entry_points
+def test_the_text_and_the_json_of_one_address_have_different_etags(stage, entry_point):
+    etags = {}
+    for accept in (MARKDOWN, JSON):
+        etags[accept] = send_fetch(entry_point, stage, ACCEPT=accept).headers["ETag"]
+    assert etags[JSON] == f'W/"{stage.prompt.latest.digest}"'
+    assert len(set(etags.values())) == 2
+    for accept, own in etags.items():
+        for etag in etags.values():
+            response = send_fetch(entry_point, stage, ACCEPT=accept, IF_NONE_MATCH=etag)
+            assert (response.status, response.headers["ETag"]) == (304 if etag == own else 200, own)
+        assert send_fetch(entry_point, stage, ACCEPT=accept, IF_NONE_MATCH="*").status == 304
+    stage.edit("Be wise.")
+    assert send_fetch(entry_point, stage, ACCEPT=MARKDOWN, IF_NONE_MATCH=etags[MARKDOWN]).status == 200
+
+
+@pytest.mark.planted
+def test_an_etag_that_two_representations_share_is_detected(stage, monkeypatch):
+    monkeypatch.setattr(fetch_api, "TEXT_TAG", "")
+    with pytest.raises(AssertionError):
+        test_the_text_and_the_json_of_one_address_have_different_etags(stage, fetch_by_fast_path)
+
+
+@both_entry_points
+def test_a_form_that_an_address_does_not_have_is_refused(stage, entry_point):
+    for path, accept in ((ADDRESS, "text/html"), (ADDRESS, "text/plain"), (f"{ADDRESS}.md", JSON)):
         refused = send_fetch(entry_point, stage, path=path, ACCEPT=accept)
         assert (refused.status, problem_json(refused)["code"]) == (406, "not_acceptable")
-        assert f"{other}." in problem_json(refused)["detail"]
     assert stage.rows == []
 
 
@@ -187,6 +222,7 @@ def test_each_form_of_a_prompt_has_its_own_address(stage, entry_point):
 REQUESTS = [
     {},
     {"ACCEPT": "text/markdown"},
+    {"ACCEPT": "text/markdown", "IF_NONE_MATCH": "*"},
     {"path": f"{ADDRESS}.md"},
     {"path": f"{ADDRESS}.md", "ACCEPT": "text/plain"},
     {"path": f"{ADDRESS}.md", "ACCEPT": "application/json"},
@@ -358,15 +394,16 @@ NEGOTIATED = [
     ("", JSON, MARKDOWN),
     ("*/*", JSON, MARKDOWN),
     ("application/*", JSON, ""),
-    ("text/*", "", MARKDOWN),
-    ("text/markdown", "", MARKDOWN),
+    ("text/*", MARKDOWN, MARKDOWN),
+    ("text/markdown", MARKDOWN, MARKDOWN),
     ("text/plain", "", PLAIN),
-    ("text/plain, text/markdown;q=0.9", "", PLAIN),
-    ("text/plain;q=0.8, text/markdown;q=0.9", "", MARKDOWN),
-    ("text/plain, text/*", "", PLAIN),
-    ("TEXT/Markdown ; q=0.5", "", MARKDOWN),
-    ("text/markdown, application/json;q=0.9", JSON, MARKDOWN),
-    ("application/json;q=0, */*", "", MARKDOWN),
+    ("text/plain, text/markdown;q=0.9", MARKDOWN, PLAIN),
+    ("text/plain;q=0.8, text/markdown;q=0.9", MARKDOWN, MARKDOWN),
+    ("text/plain, text/*", MARKDOWN, PLAIN),
+    ("TEXT/Markdown ; q=0.5", MARKDOWN, MARKDOWN),
+    ("text/markdown, application/json;q=0.9", MARKDOWN, MARKDOWN),
+    ("text/markdown;q=0.8, application/json;q=0.9", JSON, MARKDOWN),
+    ("application/json;q=0, */*", MARKDOWN, MARKDOWN),
     ("text/markdown;q=0, text/*", "", PLAIN),
     ("text/html, */*;q=0.8", JSON, MARKDOWN),
     ("text/html", "", ""),
@@ -379,7 +416,7 @@ NEGOTIATED = [
 
 def test_the_content_type_with_the_highest_quality_is_chosen():
     for accept, json_kind, text_kind in NEGOTIATED:
-        assert negotiate_content_type(accept, JSON_TYPES) == json_kind, accept
+        assert negotiate_content_type(accept, PROMPT_TYPES) == json_kind, accept
         assert negotiate_content_type(accept, TEXT_TYPES) == text_kind, accept
 
 

@@ -93,7 +93,10 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
         assert expected in text
     assert "Be brief.&lt;/this-call>" in text
     assert data["messages"] == [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
-    assert data["warnings"] == ["The tool read of the call has no definition."]
+    assert data["warnings"] == [
+        "The tool read of the call has no definition.",
+        "host.deep is not a known key: it has no effect.",
+    ]
     assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), data) == []
     [row] = stage.rows
     assert (data["ledger_id"], data["slots"]) == (row.pk, get_call_values(row))

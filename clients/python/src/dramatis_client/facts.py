@@ -13,11 +13,11 @@ class RenderFacts(TypedDict, total=False):
     host: Mapping[str, Any]
     sandbox: Mapping[str, Any]
     session: Mapping[str, str]
-    task: int
+    task: int | Mapping[str, Any]
     is_background: bool
     previous_error: Mapping[str, str]
     tools: Sequence[str | Mapping[str, Any]]
-    append: str
+    append: str | Sequence[str]
     replace: str
     messages: Sequence[Mapping[str, str]]
     data: Mapping[str, Any]
@@ -26,5 +26,7 @@ class RenderFacts(TypedDict, total=False):
     mission: str
     limits: Mapping[str, Any]
     working_directory: str
+    directories: Sequence[str]
+    mode: Literal["agent", "single_turn"]
     entry: Literal["full", "simple", "minimal"]
     native_tools: bool
