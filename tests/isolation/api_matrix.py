@@ -142,7 +142,8 @@ def expected_statuses(cell: Cell) -> set[int]:
     if cell.target == OWN:
         return {own_status(caller, cell.endpoint, row)}
     # A limited key may be rejected before the row is looked up, or after.
-    if narrow_status(caller, row) == 403 or not is_open(caller, cell.endpoint):
+    is_refused = narrow_status(caller, row) == 403 or (caller.is_bot and row.others.get(caller.name) == 403)
+    if is_refused or not is_open(caller, cell.endpoint):
         return {403, 404}
     return {row.beyond} if caller.is_narrow or "channels" in caller.limits else {404}
 
