@@ -33,7 +33,7 @@ RUN --mount=type=secret,id=ca_certificates,target=/etc/ssl/certs/ca-certificates
 FROM build AS product
 
 WORKDIR /app
-COPY manage.py ./
+COPY manage.py LICENSE NOTICE.md ./
 COPY core/ core/
 COPY project/ project/
 COPY personas/ personas/

@@ -1,4 +1,4 @@
-"""Static checks, run by `python3 dev.py check`: types, lint, format, import contracts, migrations, locks."""
+"""Static checks, run by `python3 dev.py check`: types, lint, import contracts, migrations, locks."""
 
 import os
 import subprocess
@@ -62,6 +62,8 @@ STEPS = [
     Step("format", tool_command("ruff", "format", "--check", *CODE)),
     Step("lint", tool_command("ruff", "check", *CODE)),
     Step("locks", [sys.executable, ".ci/locks.py"]),
+    Step("secrets", [sys.executable, ".ci/secret_scan.py"]),
+    Step("licences", [sys.executable, ".ci/licences.py"]),
     Step(
         "compose files",
         tool_command("check-jsonschema", "--builtin-schema", "vendor.compose-spec", *COMPOSE),

@@ -115,5 +115,5 @@ def record_memory_event(memory: Memory, name: str, *, by: Actor) -> None:
 
 def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
     values: FieldValues = {"state": state, "superseded_by": None}
-    message = verb.capitalize()
+    message = f"{verb.capitalize()} memory {memory.pk}"
     return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb=verb)

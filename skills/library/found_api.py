@@ -66,6 +66,8 @@ FOUND_SKILL_SCHEMA = object_schema(FOUND_SKILL_PROPERTIES, title="DiscoveredSkil
 FOUND_SKILL_DETAIL_SCHEMA = object_schema(
     {
         **FOUND_SKILL_PROPERTIES,
+        "next_step": TEXT_SCHEMA
+        | {"description": "What is missing before prompts can offer it. Empty if nothing is."},
         "body": nullable_schema(
             TEXT_SCHEMA
             | {"description": "The instructions of the active revision; secrets are masked with •••."}
@@ -222,9 +224,20 @@ def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
     return json_response(
         {
             **found_skills_json(call, [file])[0],
+            "next_step": describe_next_step(file),
             "body": get_skill_body(file),
             **skill_validity_json(call, file),
         }
+    )
+
+
+def describe_next_step(file: ContextFile) -> str:
+    """Say what is missing before prompts can offer the skill. Assigning it does not approve its text."""
+    if get_found_state(file) != STATUSES["pending"]:
+        return ""
+    return (
+        "No prompt uses it until its text is approved: read it with GET "
+        f"/api/v1/context-files/{file.pk}, then POST /api/v1/context-files/{file.pk}:approve with its digest."
     )
 
 

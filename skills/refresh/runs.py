@@ -253,6 +253,15 @@ class RefreshProgress:
         return next((run for run in self.runs if not run.is_open), None)
 
     @property
+    def last_change(self) -> RefreshRun | None:
+        """The last finished run that changed, held or refused something; the last one if there is none.
+
+        A change of settings often requests a second run, which finds nothing new.
+        """
+        runs = [run for run in self.runs if not run.is_open]
+        return next((run for run in runs if run.outcome or run.error), self.last_finished)
+
+    @property
     def last_finished_pk(self) -> str:
         return str(self.last_finished.pk) if self.last_finished else ""
 

@@ -1,49 +1,32 @@
-"""The licences of all runtime dependencies: permissive, apart from named exceptions."""
+"""Licences, secrets and known vulnerabilities: what `dev.py check` and the build server look for."""
 
-import re
+import json
+import os
+import subprocess
+import sys
 from email.message import Message
-from importlib.metadata import distribution
-from typing import Any
+from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
+from tests.project.deployment.ci_modules import load_ci_module
 from tests.project.deployment.production_settings import ROOT
 
-PERMISSIVE = re.compile(r"\b(MIT|MIT-0|BSD|Apache|PSF|ISC|Zlib|0BSD)\b", re.IGNORECASE)
-COPYLEFT = re.compile(r"\b[AL]?GPL|General Public License|\bEUPL|\bSSPL", re.IGNORECASE)
-# Used as libraries, unchanged and replaceable, which is what the LGPL asks for.
-ALLOWED_LGPL = {"psycopg", "psycopg-binary", "psycopg-pool"}
-
-
-def list_locked_requirements() -> list[Requirement]:
-    """List the locked runtime packages whose environment marker applies here."""
-    lines = (ROOT / "requirements" / "run.txt").read_text().splitlines()
-    pins = [Requirement(line.removesuffix("\\").strip()) for line in lines if re.match(r"[A-Za-z0-9]", line)]
-    return [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
-
-
-def describe_licence(metadata: Any) -> str:
-    """Join what the package declares. A `License` field may hold the whole text; its first line is enough."""
-    if expression := metadata.get("License-Expression"):
-        return str(expression)
-    classifiers = [c for c in metadata.get_all("Classifier") or () if c.startswith("License ::")]
-    return "; ".join([(metadata.get("License") or "").partition("\n")[0], *classifiers])
-
-
-def find_licence_problem(name: str, metadata: Any) -> str:
-    licence = describe_licence(metadata)
-    if COPYLEFT.search(licence):
-        is_allowed = name in ALLOWED_LGPL and licence.startswith("LGPL-")
-        return "" if is_allowed else f"{name}: {licence}"
-    return "" if PERMISSIVE.search(licence) else f"{name}: no permissive licence in “{licence}”"
+licences = load_ci_module("licences")
+secret_scan = load_ci_module("secret_scan")
+audit = load_ci_module("audit")
 
 
 def test_all_runtime_dependencies_are_permissively_licensed():
-    pins = list_locked_requirements()
-    assert len(pins) > 50
-    problems = [find_licence_problem(pin.name, distribution(pin.name).metadata) for pin in pins]
-    assert [problem for problem in problems if problem] == []
+    assert len(licences.list_locked_requirements()) > 50
+    assert licences.list_licence_problems() == []
+
+
+def build_metadata(headers):
+    message = Message()
+    for header, value in headers.items():
+        message[header] = value
+    return message
 
 
 @pytest.mark.planted
@@ -62,7 +45,69 @@ def test_all_runtime_dependencies_are_permissively_licensed():
     ],
 )
 def test_other_licences_are_found(name, headers):
-    message = Message()
-    for header, value in headers.items():
-        message[header] = value
-    assert find_licence_problem(name, message)
+    assert licences.find_licence_problem(name, build_metadata(headers))
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"License-Expression": "MPL-2.0"},
+        {"License": "BSD", "Classifier": "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)"},
+        {"License-Expression": "LGPL-3.0-only"},
+    ],
+)
+def test_a_missing_notice_is_found(headers):
+    notices = (ROOT / "NOTICE.md").read_text()
+    assert licences.find_missing_notice("other", build_metadata(headers), notices)
+    assert not licences.find_missing_notice("psycopg", build_metadata(headers), notices)
+
+
+# --- secrets -------------------------------------------------------------------------------------------
+
+
+def test_no_file_of_the_repository_contains_a_secret():
+    assert secret_scan.scan_files(secret_scan.list_files()) == []
+    assert {path for path, _ in secret_scan.KNOWN_SECRETS} <= set(secret_scan.list_files())
+
+
+@pytest.mark.planted
+def test_a_secret_in_a_file_is_found_and_not_printed():
+    secret = "ghp_" + "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX"
+    [problem] = secret_scan.find_secrets("docs/x.md", f"first\ntoken = {secret}\n")
+    assert problem.startswith("docs/x.md:2: ")
+    assert secret not in problem
+    known_path, _ = next(iter(secret_scan.KNOWN_SECRETS))
+    assert list(secret_scan.find_secrets(known_path, f"token = {secret}"))
+
+
+# --- known vulnerabilities -----------------------------------------------------------------------------
+
+
+def run_audit(tmp_path: Path, answer: str | None, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the check with a pip-audit that prints this answer, or without one."""
+    if answer is not None:
+        program = tmp_path / "pip-audit"
+        program.write_text(f"#!{sys.executable}\nimport sys\nprint({answer!r})\nsys.exit(1)\n")
+        program.chmod(0o755)
+    command = [sys.executable, ROOT / ".ci" / "audit.py", *arguments]
+    environment = os.environ | {"PATH": str(tmp_path)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("answer", [None, "", "no database", "[]"])
+def test_a_check_for_vulnerabilities_that_cannot_run_says_so(tmp_path, answer):
+    done = run_audit(tmp_path, answer)
+    assert ("NOT RUN" in done.stdout, done.returncode) == (True, 0)
+    assert run_audit(tmp_path, answer, "--required").returncode == 1
+
+
+def test_known_vulnerabilities_fail_the_build(tmp_path):
+    packages = [
+        {"name": "good", "version": "1", "vulns": []},
+        {"name": "bad", "version": "2", "vulns": [{"id": "CVE-1"}, {"id": "CVE-2"}]},
+    ]
+    done = run_audit(tmp_path, json.dumps({"dependencies": packages}))
+    assert ("run: bad 2: CVE-1, CVE-2" in done.stdout, done.returncode) == (True, 1)
+    done = run_audit(tmp_path, json.dumps({"dependencies": packages[:1]}))
+    assert ("No known vulnerabilities" in done.stdout, done.returncode) == (True, 0)

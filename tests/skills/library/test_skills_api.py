@@ -178,7 +178,13 @@ def test_an_import_sent_twice_creates_one_skill(admin: TrueApi) -> None:
 
 def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
+    [row] = admin.get("discovered-skills").json()["items"]
+    waiting = admin.post(f"discovered-skills/{row['id']}:assign", {"scope": "all"}).json()
+    assert waiting["status"] == "pending"
+    assert f"context-files/{row['id']}:approve" in waiting["next_step"]
+    admin.post(f"discovered-skills/{row['id']}:assign", {"scope": "where_found"})
     admin.post("discovered-skills:trust", {"is_required": False})
+    assert admin.get(f"discovered-skills/{row['id']}").json()["next_step"] == ""
     [row] = admin.get("discovered-skills").json()["items"]
     assert (row["name"], row["source"], row["status"]) == ("tea", pushed.slug, "trusted")
     assert admin.get(f"discovered-skills/{row['id']}").json()["body"].strip() == "Boil water."

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from personas.api_keys.format import BOT
 from personas.models import Agent, User, Workspace
 from skills.discovery.harnesses import DiscoveryCaps
 from skills.models import AgentContext, ContextFile, PushedFile, RefreshRun, Source, SourceGrant
-from tests.factories import join, make_user
+from skills.refresh.runs import get_refresh_progress
+from tests.factories import join, make_user, refreshed
 from tests.personas.api.response_checker import TrueApi, without_id
 from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
     GOOD,
@@ -257,6 +259,23 @@ def test_a_held_refresh_is_shown_and_confirmed(
     run_refresh(confirmed.json()["id"], workspace.pk)
     assert admin.get(f"sources/{pushed.slug}").json()["held"] is None
     assert file_in(pushed, "b/AGENTS.md").state == "missing"
+
+
+def test_an_empty_run_does_not_hide_the_numbers_of_the_one_before(
+    pushed: Source, workspace: Workspace, as_alice: Client
+) -> None:
+    push_and_refresh(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": GOOD})
+    url = f"/w/{workspace.slug}/sources/{pushed.slug}/"
+    assert "It found no changes." not in as_alice.get(url).content.decode()
+    first = get_refresh_progress(pushed).last_finished
+    refreshed(pushed)
+    progress = get_refresh_progress(pushed)
+    assert first is not None
+    assert progress.last_finished != first
+    assert (progress.last_change, first.read) == (first, 2)
+    page = as_alice.get(url).content.decode()
+    assert "It found no changes. The numbers are those of the last refresh that did" in page
+    assert "<dt>Read</dt><dd>2</dd>" in page
 
 
 def test_a_crowded_folder_is_named_in_the_run(
