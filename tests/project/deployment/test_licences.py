@@ -90,7 +90,7 @@ def run_audit(tmp_path: Path, answer: str | None, *arguments: str) -> "subproces
         program = tmp_path / "pip-audit"
         program.write_text(f"#!{sys.executable}\nimport sys\nprint({answer!r})\nsys.exit(1)\n")
         program.chmod(0o755)
-    command = [sys.executable, ROOT / ".ci" / "audit.py", *arguments]
+    command = [sys.executable, str(ROOT / ".ci" / "audit.py"), *arguments]
     environment = os.environ | {"PATH": str(tmp_path)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 

@@ -9,7 +9,7 @@ from django.test.utils import override_settings
 
 from skills.discovery import discover_tree, file_limits, results
 from skills.discovery.file_limits import select_files
-from skills.discovery.harnesses import DiscoveryCaps
+from skills.discovery.harnesses import DiscoveryCaps, FileKind
 from skills.models import ContextFile, Source
 from tests.factories import make_source, refreshed
 from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
@@ -166,7 +166,7 @@ def test_pushed_files_have_the_same_limit(workspace, monkeypatch):
 
 
 def test_equal_shares_leave_what_one_folder_does_not_need_to_the_others():
-    found = {f"a/{number}/AGENTS.md": "context" for number in range(3_000)}
+    found: dict[str, FileKind] = {f"a/{number}/AGENTS.md": "context" for number in range(3_000)}
     found |= {f"b/{number}/AGENTS.md": "context" for number in range(3_000)}
     found |= {"AGENTS.md": "context", "c/AGENTS.md": "context"}
     selection = select_files(found, (), CAPS)
@@ -178,7 +178,7 @@ def test_equal_shares_leave_what_one_folder_does_not_need_to_the_others():
 def test_no_folder_gets_less_than_a_larger_one_and_the_limit_is_used_up():
     for most in range(1, 40, 3):
         sizes = {"a": 1, "b": 4, "c": 9, "d": 30}
-        found = {
+        found: dict[str, FileKind] = {
             f"{name}/.claude/rules/{at}.md": "context" for name, size in sizes.items() for at in range(size)
         }
         selection = select_files(found, (), DiscoveryCaps(files=most))
