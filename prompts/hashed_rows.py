@@ -59,6 +59,7 @@ def build_version_row(
         segments=hash_column(SEGMENTS_DOMAIN, version.segments),
         text=version.text_digest,
         tools=version.tools,
+        skill_files=version.skill_files,
         sizes=hash_column(SIZES_DOMAIN, sizes),
         lockfile=hash_column(LOCKFILE_DOMAIN, version.lockfile),
         report=version.report,
@@ -119,6 +120,7 @@ def build_ledger_row(
         status=entry.status,
         request_id=entry.request_id,
         at=entry.at,
+        skill=entry.skill,
     )
 
 

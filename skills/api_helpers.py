@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -11,7 +10,6 @@ from django.http import Http404
 from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import ApiResponse, encode_json
 from personas.api.schema import Schema, array_schema, integer_schema, object_schema
 from personas.models import Agent, Workspace
 from personas.selectors import list_agents
@@ -97,16 +95,6 @@ def get_readable_source_ids(workspace: Workspace, agents: Iterable[str]) -> set[
         if reader.agent.slug in slugs and not reader.agent.is_archived
         for source_id in reader.source_ids
     }
-
-
-def conditional_response(call: ApiRequest, value: Any) -> ApiResponse:
-    """Return the value as JSON with a hash of it as ETag, or 304 if If-None-Match contains that ETag."""
-    etag = f'"{sha256(encode_json(value)).hexdigest()}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if_none_match = call.headers.get("If-None-Match", "")
-    if if_none_match.strip() == "*" or etag in ETAG_PATTERN.findall(if_none_match):
-        return ApiResponse(304, headers=headers)
-    return ApiResponse(200, encode_json(value), headers)
 
 
 def findings_json(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -42,9 +42,15 @@ OPERATION_DESCRIPTIONS = {
     # --- skills, sources, context files -------------------------------------------------------------------
     "importSkill": "The skill is not assigned to any agent.",
     "getSkillFile": "Markdown, or JSON if only `application/json` is accepted.",
-    "getSkillMarkdown": "The same as `/file`. Prompts name this path.",
-    "listAgentSkills": "Skill records and discovered skills, in the order of the prompt.",
-    "getAgentSkill": "For the tool that loads a skill. Send the ETag of your copy as If-None-Match.",
+    "listAgentSkills": "As they are now, released or not: skill records and discovered skills, in the "
+    "order of the prompt. Bots list what is released at `…/channels/{channel}/skills`.",
+    "getAgentSkill": "For the tool that loads a skill: the instructions as of the released version. The read "
+    "is recorded in the ledger. Send the ETag of your copy as If-None-Match.",
+    "listPromptSkills": "The skills of the version that the label points to, with digests and without text.",
+    "getPromptSkill": "The instructions as of the version that the label points to. The read is recorded in "
+    "the ledger. Send the ETag of your copy as If-None-Match.",
+    "getPromptSkillFile": "The file as of the version that the label points to. Prompts name this URL. The "
+    "read is recorded in the ledger.",
     "listDiscoveredSkills": "Skills that refresh runs found as SKILL.md files.",
     "getDiscoveredSkillTrust": "If approval is needed, prompts contain only approved skills.",
     "setDiscoveredSkillTrust": "`in_use` determines what happens to skills that prompts already contain.",

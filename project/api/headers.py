@@ -36,7 +36,7 @@ RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
     "Dramatis-Prompts-Failed": ("How many prompts could not be built. Absent if none.", COUNT, 1),
     "Dramatis-Version": ("The number of the version.", COUNT, 3),
     "Dramatis-Ledger": ("The id of the ledger entry of this fetch.", COUNT, 12),
-    "Dramatis-Digest": ("SHA-256 of the prompt text in UTF-8.", digest_schema(), ""),
+    "Dramatis-Digest": ("SHA-256 of the served text in UTF-8.", digest_schema(), ""),
     "Dramatis-Unplaced": ("Names of the values that the layout does not use.", TEXT, "task, host"),
     "Repr-Digest": ("Digest of the response body (RFC 9530).", TEXT, ""),
     "Deprecation": ("Since when the operation is deprecated (RFC 9745).", TEXT, "@1793491200"),
@@ -48,11 +48,14 @@ BUILD_HEADERS = ("Dramatis-Prompts-Built", "Dramatis-Prompts-Pending", "Dramatis
 INTRODUCED_HEADERS = (*COMMON_HEADERS, "Idempotency-Replayed", *BUILD_HEADERS)
 DEPRECATION_HEADERS = ("Deprecation", "Sunset")
 DEFAULT_PROBLEM_HEADERS = (*COMMON_HEADERS, "Retry-After", "WWW-Authenticate")
+SKILL_HEADERS = ("Dramatis-Version", "Dramatis-Ledger", "Dramatis-Digest")
 PROMPT_HEADERS = ("Dramatis-Version", "Dramatis-Ledger", "Dramatis-Digest", "Repr-Digest")
 # Headers of single operations, by operation id.
 OPERATION_HEADERS: dict[str, tuple[str, ...]] = {
     "getPrompt": PROMPT_HEADERS,
     "getPromptText": PROMPT_HEADERS,
+    "listPromptSkills": ("Dramatis-Version",),
+    **dict.fromkeys(("getPromptSkill", "getPromptSkillFile", "getAgentSkill"), SKILL_HEADERS),
     "rebuildPrompts": BUILD_HEADERS,
     "renderPrompt": ("ETag", *PROMPT_HEADERS, "Dramatis-Unplaced"),
 }

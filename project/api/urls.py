@@ -28,6 +28,7 @@ RESOURCE_MODULES = (
     "prompts.serving.fetch_api",
     "prompts.serving.render_api",
     "prompts.serving.batch_api",
+    "prompts.skill_files.api",
     "prompts.versions.prompts_api",
     "prompts.versions.api",
     "prompts.provenance.api",

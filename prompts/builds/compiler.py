@@ -89,7 +89,7 @@ def compile_prompt(collected: CollectedInputs, encoder: PartEncoder | None = Non
     return BuildResult(
         collected,
         prompt,
-        pack_prompt(prompt, report),
+        pack_prompt(prompt, report, collected.skill_files),
         sizes,
         sum(tokens for _, tokens in sizes.values()),
         count_tool_tokens(prompt.tools),

@@ -159,6 +159,7 @@ def build_next_version(
         compiler=build.pins["compiler"],
         segments=segments.segments,
         tools=segments.tools,
+        skill_files=segments.skill_files,
         characters=len(build.prompt.text),
         tokens=build.tokens,
         sizes=build.sizes,

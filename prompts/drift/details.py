@@ -44,6 +44,17 @@ class LineChanges:
         return len(self.blocks) == 1 and max(block.line_count, block.served_line_count) == 1
 
 
+class LoadedSkill(NamedTuple):
+    """A skill file that a bot has loaded.
+
+    The digest is the salted one if the file is that of a version of the prompt, otherwise as reported.
+    """
+
+    name: str
+    digest: str
+    is_known: bool
+
+
 @dataclass(frozen=True)
 class ReportDetails:
     """What a bot says about a report, and what the comparison found when the report arrived."""
@@ -54,6 +65,8 @@ class ReportDetails:
     # A BotStatus.
     status: str = ""
     changes: LineChanges | None = None
+    # None if the bot did not report its skills.
+    skills: Sequence[LoadedSkill] | None = None
 
 
 def find_line_changes(
@@ -85,6 +98,7 @@ def parse_report_details(stored: Mapping[str, Any] | None) -> ReportDetails:
         session=str(stored.get("session", "")),
         status=str(stored.get("status", "")),
         changes=parse_line_changes(changes) if changes else None,
+        skills=None if (skills := stored.get("skills")) is None else [LoadedSkill(*one) for one in skills],
     )
 
 

@@ -1,5 +1,7 @@
 """Store the prompt digests that bots report as loaded, and compare them with the released version."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -15,8 +17,19 @@ from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.events.services import record_event
 from personas.models import ApiKey
-from prompts.drift.details import LineChanges, ReportDetails, find_line_changes, report_details_json
-from prompts.drift.selectors import choose_label, compare_loaded_version, get_label_version, get_last_report
+from prompts.drift.details import (
+    LineChanges,
+    LoadedSkill,
+    ReportDetails,
+    find_line_changes,
+    report_details_json,
+)
+from prompts.drift.selectors import (
+    choose_label,
+    compare_loaded_text_and_skills,
+    get_label_version,
+    get_last_report,
+)
 from prompts.ledger.served_salts import find_served_entry
 from prompts.models import AgentPrompt, BotStatus, DigestReport, LedgerEntry, PromptVersion
 from prompts.proof.text_salts import combine_text_salts
@@ -59,6 +72,8 @@ class LoadedFile(NamedTuple):
     reason: str = ""
     session: str = ""
     text: str | None = None
+    # The SHA-256 of each loaded SKILL.md by the name of the skill; None if the bot does not report them.
+    skills: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,9 +113,10 @@ def report_digest(
     versions = match.versions
     label = choose_label(prompt, key)
     released = get_label_version(prompt, label)
-    status = compare_loaded_version(released, versions[0] if versions else None)
+    skills = None if loaded.skills is None else find_loaded_skills(prompt, loaded.skills)
+    status = compare_loaded_text_and_skills(released, versions[0] if versions else None, skills)
     changes = None if versions else find_changed_lines(prompt, released, last_served, loaded.text)
-    details = ReportDetails(loaded.path, loaded.reason, loaded.session, status, changes)
+    details = ReportDetails(loaded.path, loaded.reason, loaded.session, status, changes, skills)
     previous = get_last_report(prompt, key)
     report = DigestReport(
         workspace_id=prompt.workspace_id,
@@ -119,6 +135,23 @@ def report_digest(
     labels_by_version = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
     labels = [label for version in versions for label in labels_by_version.get(version.pk, [])]
     return DigestReportResult(report, details, [version.number for version in versions], labels, last_served)
+
+
+def find_loaded_skills(prompt: AgentPrompt, digests: Mapping[str, str]) -> list[LoadedSkill]:
+    """Find for each reported file whether one of the newest versions offers it under the same name."""
+    rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt).order_by("-number")
+    offered: dict[str, set[str]] = defaultdict(set)
+    for files in rows.values_list("skill_files", flat=True)[:MAX_COMPARED_VERSIONS]:
+        for row in files:
+            offered[row["name"]].add(row["content"])
+    contents = set().union(*[offered[name] for name in digests])
+    salts = get_content_salts(prompt.workspace_id, contents)
+    skills = []
+    for name, digest in digests.items():
+        salted = (content for content in offered[name] if content in salts)
+        known = next((one for one in salted if salt_digest(digest, salts[one]) == one), None)
+        skills.append(LoadedSkill(name, known or digest, known is not None))
+    return skills
 
 
 def check_text_digest(digest: str, text: str | None) -> None:
@@ -195,15 +228,15 @@ def get_stored_status(report: DigestReport | None) -> BotStatus:
 def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) -> LedgerEntry | None:
     if ledger_id is None:
         return None
-    rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(pk=ledger_id, prompt=prompt, key=key)
-    entry = rows.first()
+    rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, key=key, skill=None)
+    entry = rows.filter(pk=ledger_id).first()
     if entry is None:
         raise InvalidInput.on("ledger_id", _("This ledger row is not a fetch of this prompt by this key."))
     return entry
 
 
 def get_last_served(prompt: AgentPrompt, key: ApiKey) -> LastServedPrompt | None:
-    rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt)
+    rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt, skill=None)
     columns = ("pk", "version__number", "version__digest")
     last = rows.order_by("-at", "-pk").values_list(*columns).first()
     return LastServedPrompt(*last) if last else None
@@ -221,7 +254,7 @@ def find_reported_versions(
     versions = list(rows.filter(digest=digest).defer(*HEAVY_COLUMNS).order_by("-number"))
     if versions:
         return ReportMatch(versions, digest)
-    served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, skill=None)
     served = served.select_related("version").order_by("-at", "-pk")
     entries = list(served.filter(key=key)[:MAX_COMPARED_ROWS])
     entry = find_served_entry([reported, *entries] if reported else entries, digest)

@@ -67,11 +67,24 @@ CHANGED_LINES_SCHEMA = object_schema(
     },
     title="ChangedLines",
 )
+MAX_SKILLS = 500
+LOADED_SKILL_SCHEMA = object_schema(
+    {
+        "name": TEXT_SCHEMA,
+        "digest": digest_schema(
+            description="Salted digest of the file if a version offers it, otherwise as reported."
+        ),
+        "is_known": boolean_schema(description="Whether a version of the prompt offers this file."),
+    },
+    description="A SKILL.md that the bot has loaded.",
+    title="LoadedSkill",
+)
 DETAIL_FIELDS: dict[str, Schema] = {
     "path": TEXT_SCHEMA,
     "reason": TEXT_SCHEMA,
     "session": TEXT_SCHEMA,
     "changed_lines": nullable_schema(CHANGED_LINES_SCHEMA),
+    "skills": nullable_schema(array_schema(LOADED_SKILL_SCHEMA, most=MAX_SKILLS)),
 }
 REPORT_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
@@ -125,6 +138,19 @@ REPORT_REQUEST_SCHEMA = object_schema(
             "maxLength": MAX_TEXT_LENGTH,
             "description": "The loaded text, to find the lines that differ. It is compared, not stored.",
         },
+        "skills": array_schema(
+            object_schema(
+                {
+                    "name": line_schema(255, least=1),
+                    "digest": digest_schema(description="SHA-256 of the SKILL.md."),
+                },
+                required=["name", "digest"],
+                title="LoadedSkillInput",
+            ),
+            most=MAX_SKILLS,
+            description="The skill files that were pulled, all of them. A skill that the released version "
+            "offers and that is not listed counts as outdated.",
+        ),
     },
     required=["agent", "channel", "digest"],
     title="PromptReportInput",
@@ -158,6 +184,7 @@ def create_digest_report(call: ApiRequest) -> ApiResponse:
             reason=body.get("reason", ""),
             session=body.get("session", ""),
             text=body.get("text"),
+            skills={skill["name"]: skill["digest"] for skill in body["skills"]} if "skills" in body else None,
         ),
     )
     return json_response(report_result_json(call.caller, result), 201)
@@ -209,6 +236,7 @@ def report_details_fields_json(caller: ApiClient, details: ReportDetails) -> dic
         "reason": details.reason,
         "session": details.session,
         "changed_lines": changed_lines_json(changes) if changes and is_visible else None,
+        "skills": None if details.skills is None else [skill._asdict() for skill in details.skills],
     }
 
 

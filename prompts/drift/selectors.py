@@ -14,7 +14,7 @@ from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from personas.models import ApiKey, Workspace
-from prompts.drift.details import ReportDetails, parse_report_details
+from prompts.drift.details import LoadedSkill, ReportDetails, parse_report_details
 from prompts.ledger.outdated_bots import (
     LOOKBACK,
     MAX_IDS_PER_QUERY,
@@ -77,7 +77,7 @@ class Bot:
     def status(self) -> BotStatus:
         if self.report is None or self.is_report_superseded:
             return BotStatus.UNKNOWN
-        return compare_loaded_version(self.released, self.loaded)
+        return compare_loaded_text_and_skills(self.released, self.loaded, self.details.skills)
 
     @property
     def is_report_superseded(self) -> bool:
@@ -105,6 +105,50 @@ def compare_loaded_version(released: PromptVersion | None, loaded: PromptVersion
     return BotStatus.SAME if is_same else BotStatus.OUTDATED
 
 
+class SkillComparison(NamedTuple):
+    """A skill file that a bot has loaded, or should have loaded, compared with the released version."""
+
+    name: str
+    status: BotStatus
+    # Whether the released version offers the skill, and whether the bot has loaded it.
+    is_offered: bool
+    is_loaded: bool
+
+
+def compare_loaded_skills(
+    released: PromptVersion | None, skills: Sequence[LoadedSkill] | None
+) -> list[SkillComparison]:
+    """Compare the skill files that a bot reported with those of the released version, by name.
+
+    A file that the version does not offer is outdated if an earlier version did, and so is one that the bot
+    has not loaded.
+    """
+    if skills is None:
+        return []
+    offered = {row["name"]: row["content"] for row in released.skill_files} if released else {}
+    loaded = {skill.name: skill for skill in skills}
+    return [
+        SkillComparison(
+            name, compare_skill_file(offered.get(name), loaded.get(name)), name in offered, name in loaded
+        )
+        for name in sorted({*offered, *loaded})
+    ]
+
+
+def compare_skill_file(offered: str | None, loaded: LoadedSkill | None) -> BotStatus:
+    if loaded is not None and loaded.digest == offered:
+        return BotStatus.SAME
+    return BotStatus.OUTDATED if loaded is None or loaded.is_known else BotStatus.NEVER_RELEASED
+
+
+def compare_loaded_text_and_skills(
+    released: PromptVersion | None, loaded: PromptVersion | None, skills: Sequence[LoadedSkill] | None
+) -> BotStatus:
+    """Return the worst status of the loaded text and of all loaded skill files."""
+    statuses = [comparison.status for comparison in compare_loaded_skills(released, skills)]
+    return min([compare_loaded_version(released, loaded), *statuses], key=STATUS_ORDER.__getitem__)
+
+
 def get_default_label(key: ApiKey) -> str:
     """Return the label of a key that has fetched nothing: production, unless its limits exclude that."""
     labels: Sequence[str] = key.scopes.get("labels") or [PRODUCTION]
@@ -113,7 +157,7 @@ def get_default_label(key: ApiKey) -> str:
 
 def choose_label(prompt: AgentPrompt, key: ApiKey) -> str:
     """Return the label that a key has fetched last, without fetches of past versions."""
-    rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt)
+    rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt, skill=None)
     rows = rows.exclude(label__contains="@").order_by("-at", "-pk")
     return rows.values_list("label", flat=True).first() or get_default_label(key)
 
@@ -204,7 +248,8 @@ def load_bots(
     released = {pair: targets.get((pair[1], labels[pair])) for pair in pairs}
     version_ids = {number for number in released.values() if number}
     version_ids |= {fetch.version_id for fetch in fetches.values()}
-    versions = PromptVersion.objects.in_workspace(workspace).using(using).defer(*HEAVY_COLUMNS)
+    deferred = [name for name in HEAVY_COLUMNS if name != "skill_files"]
+    versions = PromptVersion.objects.in_workspace(workspace).using(using).defer(*deferred)
     versions_by_id = versions.in_bulk(version_ids)
     return [
         Bot(

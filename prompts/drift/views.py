@@ -13,13 +13,24 @@ from personas.tenancy.middleware import WorkspaceRequest
 from prompts.builds.tokens import count_tokens_cached
 from prompts.drift.details import LineChanges, parse_report_details
 from prompts.drift.loaded_diff import build_loaded_diff
-from prompts.drift.selectors import choose_label, compare_loaded_version, get_label_version, list_bots
+from prompts.drift.selectors import (
+    choose_label,
+    compare_loaded_skills,
+    compare_loaded_text_and_skills,
+    get_label_version,
+    list_bots,
+)
 from prompts.errors import FetchNotFound, LedgerRowExpired
 from prompts.models import BotStatus, DigestReport, PromptVersion
 from prompts.page_lookup import check_url_number
 from prompts.replay.services import replay_entry
 from prompts.versions.diff import compare_segments
-from prompts.versions.selectors import get_definition_pair, get_segment_pair, get_version_text
+from prompts.versions.selectors import (
+    get_definition_pair,
+    get_segment_pair,
+    get_skill_file_pair,
+    get_version_text,
+)
 
 MAX_SHOWN = 200
 STATUS_TONES = {
@@ -72,8 +83,8 @@ def detail(request: WorkspaceRequest, report: int) -> HttpResponse:
     row = get_object_or_404(rows, pk=check_url_number(report))
     label = choose_label(row.prompt, row.key)
     released = get_label_version(row.prompt, label)
-    status = compare_loaded_version(released, row.version)
     details = parse_report_details(row.details)
+    status = compare_loaded_text_and_skills(released, row.version, details.skills)
     context = {
         "report": row,
         "prompt": row.prompt,
@@ -85,6 +96,9 @@ def detail(request: WorkspaceRequest, report: int) -> HttpResponse:
         "is_split": True,
         "sections": list_changed_version_sections(row.version, released),
         "lines": get_diff_lines(request.workspace, row, details.changes),
+        "skills": [
+            (one, STATUS_TONES[one.status]) for one in compare_loaded_skills(released, details.skills)
+        ],
     }
     return render(request, "prompts/drift/report.html", context)
 
@@ -94,7 +108,8 @@ def list_changed_version_sections(loaded: PromptVersion | None, released: Prompt
     if loaded is None or released is None or loaded.digest == released.digest:
         return []
     segments, tools = get_segment_pair(loaded, released), get_definition_pair(loaded, released)
-    return compare_segments(*segments, count_tokens_cached, tools=tools).all_changed
+    files = get_skill_file_pair(loaded, released)
+    return compare_segments(*segments, count_tokens_cached, tools=tools, skill_files=files).all_changed
 
 
 def get_diff_lines(workspace: Workspace, report: DigestReport, changes: LineChanges | None) -> list[Any]:

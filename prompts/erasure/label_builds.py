@@ -19,7 +19,7 @@ from prompts.inputs import CollectedInputs
 from prompts.labels.approval import ERASURE_CAUSE
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.segments import list_hashed_values
-from prompts.versions.selectors import get_build_report
+from prompts.versions.selectors import get_build_report, load_skill_files
 from prompts.versions.stored_inputs import InputsUnavailable, load_remaining_inputs
 
 
@@ -91,6 +91,7 @@ def build_without_record(version: PromptVersion, prompt: AgentPrompt, erasure: E
         version.layout,
         {},
         problems=tuple(get_build_report(version).get("withheld", ())),
+        skill_files=load_skill_files(version),
     )
     try:
         build = compile_prompt(collected)

@@ -13,6 +13,7 @@ from personas.models import Agent, MemoryState, Record, Workspace
 from prompts.assembly import inputs as prompt_inputs
 from prompts.inputs.agent_tools import complete_agent_tool
 from prompts.inputs.convert import (
+    PromptSlugs,
     build_context_file,
     build_documentation_input,
     build_file_input,
@@ -28,11 +29,19 @@ from prompts.inputs.convert import (
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.inputs.load import LoadedRows, load_effective_files
 from prompts.inputs.persona import EffectivePersona
+from prompts.inputs.skill_files import SkillFile, describe_missing_files, list_skill_files
 from prompts.models import PromptSettings
 from skills.agent_context.effective import EffectiveContext, SkillDraft, get_effective_contexts
 from skills.models import Skill
 
 T = TypeVar("T")
+
+
+def build_skill_inputs(
+    agent: Agent, channel: records.Channel, context: EffectiveContext
+) -> tuple[prompt_inputs.Skill, ...]:
+    pair = PromptSlugs(agent.slug, channel.slug)
+    return tuple([build_skill_input(skill, context, pair) for skill in context.skills if skill.is_used])
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class CollectedInputs:
     # When the validity of a memory next begins or ends. The prompt changes at this time without an edit.
     changes_at: datetime | None = None
     problems: tuple[str, ...] = ()
+    skill_files: tuple[SkillFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,7 @@ class InputCollector:
         self.loaded, self.at, self.draft = loaded, at, draft
         self.agents = self.apply_draft_to_all(loaded.agents)
         self.inputs_by_agent: dict[int, dict[str, Any]] = {}
+        self.skill_files: dict[int, tuple[SkillFile, ...]] = {}
 
     def collect_all(self) -> list[CollectedInputs]:
         return [
@@ -252,6 +263,7 @@ class InputCollector:
             soul=persona.build_soul(),
             user=persona.build_user_profile(),
             **self.get_agent_inputs(agent, context),
+            skills=build_skill_inputs(agent, channel, context),
             native_tools=settings.get_value("native_tools", default=True),
             channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),
             mission=settings.get_text("mission"),
@@ -274,8 +286,15 @@ class InputCollector:
                 *describe_withheld_files(context),
                 *describe_context_settings(context),
                 *describe_dropped_skills(context),
+                *describe_missing_files(context, self.get_skill_files(agent, context)),
             ),
+            self.get_skill_files(agent, context),
         )
+
+    def get_skill_files(self, agent: Agent, context: EffectiveContext) -> tuple[SkillFile, ...]:
+        if agent.pk not in self.skill_files:
+            self.skill_files[agent.pk] = list_skill_files(context)
+        return self.skill_files[agent.pk]
 
     def get_agent_inputs(self, agent: Agent, context: EffectiveContext) -> dict[str, Any]:
         """Return the inputs that are the same on all channels of an agent. They are built once."""
@@ -288,7 +307,6 @@ class InputCollector:
                 "memories": self.list_memories(agent),
                 "context_files": tuple(map(build_context_file, context.list_files("context"))),
                 "workspace_files": tuple(map(build_context_file, context.list_files("workspace"))),
-                "skills": tuple([build_skill_input(one, context) for one in context.skills if one.is_used]),
                 "tools": tuple(self.tools[agent.pk]),
                 "working_directory": context.working_directory,
                 "home": context.reader.home if context.reader else "",

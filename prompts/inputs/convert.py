@@ -2,7 +2,8 @@
 
 import json
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
+from urllib.parse import quote
 
 from django.conf import settings
 
@@ -47,12 +48,19 @@ def build_context_file(file: EffectiveFile) -> prompt_inputs.ContextFile:
     return prompt_inputs.ContextFile(path, get_file_text(file), origin=build_file_origin(file))
 
 
-def build_skill_input(skill: AgentSkill, context: EffectiveContext) -> prompt_inputs.Skill:
+class PromptSlugs(NamedTuple):
+    """The slugs of the agent and the channel of a prompt."""
+
+    agent: str
+    channel: str
+
+
+def build_skill_input(skill: AgentSkill, context: EffectiveContext, pair: PromptSlugs) -> prompt_inputs.Skill:
     if skill.file is not None:
         origin = build_file_origin(EffectiveFile("skill", skill.file))
         location = skill.bot_path or skill.file.path
     else:
-        origin, location = build_record_origin(skill.skill), build_skill_location(skill.name, context)
+        origin, location = build_record_origin(skill.skill), build_skill_location(skill.name, context, pair)
     return prompt_inputs.Skill(
         skill.name,
         skill.description,
@@ -62,12 +70,16 @@ def build_skill_input(skill: AgentSkill, context: EffectiveContext) -> prompt_in
     )
 
 
-def build_skill_location(name: str, context: EffectiveContext) -> str:
-    """Return where bots read a skill without a file: below the folder of `dramatis pull`, or at its URL."""
+def build_skill_location(name: str, context: EffectiveContext, pair: PromptSlugs) -> str:
+    """Return where bots read a skill without a file: below the folder of `dramatis pull`, or at its URL.
+
+    The URL names agent and channel, because bots read skills as of the released version of their prompt.
+    """
     folder = context.settings.pulled_skills_folder if context.settings else ""
     if folder:
         return join_location(folder, name, "SKILL.md")
-    return f"{settings.PUBLIC_URL}/api/v1/skills/{name}/SKILL.md"
+    prompt = f"agents/{pair.agent}/channels/{pair.channel}"
+    return f"{settings.PUBLIC_URL}/api/v1/{prompt}/skills/{quote(name)}/SKILL.md"
 
 
 def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentation | None:

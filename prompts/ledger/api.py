@@ -26,6 +26,7 @@ from personas.api.schema import (
     boolean_schema,
     datetime_schema,
     digest_schema,
+    enum_schema,
     integer_schema,
     line_schema,
     nullable_schema,
@@ -50,9 +51,12 @@ from prompts.proof.call_values import get_value_digests
 from prompts.replay.services import get_ledger_entry
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
+LEDGER_KINDS = ("prompt", "skill")
 KEY_SCHEMA = object_schema({"id": integer_schema(1), "name": TEXT_SCHEMA}, title="KeyReference")
 LEDGER_ROW_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
+    "kind": enum_schema(LEDGER_KINDS, description="What was served.", title="LedgerKind"),
+    "skill": nullable_schema(line_schema(255, description="The skill whose SKILL.md was served.")),
     "served_at": datetime_schema(),
     "status": integer_schema(100, 599, description="200, or 304 if the client already had this text."),
     "agent": TEXT_SCHEMA,
@@ -107,6 +111,7 @@ LEDGER_FILTERS: dict[str, Schema] = {
     "agent": slug_schema(),
     "channel": slug_schema(),
     "key": integer_schema(1, description="The ID of a key."),
+    "kind": enum_schema(LEDGER_KINDS, title="LedgerKind"),
     "status": {"type": "integer", "enum": [200, 304]},
     "since": datetime_schema(),
     "until": datetime_schema(description="Only entries before this time."),
@@ -140,6 +145,7 @@ def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:
         agent=query.get("agent", ""),
         channel=query.get("channel", ""),
         key_id=query.get("key"),
+        kind=query.get("kind", ""),
         status=query.get("status"),
         request_id=query.get("request_id", ""),
         trace_id=query.get("trace_id", ""),
@@ -196,6 +202,8 @@ def build_missing_row_error(key: int) -> RecordNotFound:
 def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
     return {
         "id": row.pk,
+        "kind": row.kind,
+        "skill": row.skill,
         "served_at": datetime_json(row.at),
         "status": row.status,
         "agent": row.prompt.agent.slug,
@@ -245,7 +253,7 @@ urlpatterns: list[URLPattern] = [
         "ledger-list",
         get=Operation(
             index,
-            "List served prompts, newest first",
+            "List served prompts and skill files, newest first",
             operation_id="listLedgerEntries",
             answer=page_schema(LEDGER_ROW_SCHEMA),
             query=LIST_PARAMETERS,

@@ -10,9 +10,10 @@ from prompts.ledger.selectors import LedgerFilter
 from prompts.replay.forms import Choices, DateTimeLocalInput
 
 STATUS_CHOICES = [("", _("Any status")), ("200", _("200 (full prompt)")), ("304", _("304 (not modified)"))]
+KIND_CHOICES = [("", _("Prompts and skills")), ("prompt", _("Prompts")), ("skill", _("Skills"))]
 
 # Filters that are used less often. The page shows them after a click, or if one of them is set.
-MORE_FILTERS = ("status", "version", "label", "trace", "since", "until")
+MORE_FILTERS = ("kind", "status", "version", "label", "trace", "since", "until")
 
 
 class LedgerFilterForm(forms.Form):
@@ -22,6 +23,7 @@ class LedgerFilterForm(forms.Form):
     channel = forms.ChoiceField(label=_("Channel"), required=False)
     key = forms.ChoiceField(label=_("Key"), required=False)
     label = forms.CharField(label=_("Label"), required=False, max_length=40)
+    kind = forms.ChoiceField(required=False, choices=KIND_CHOICES, label=_("Served"))
     status = forms.ChoiceField(required=False, choices=STATUS_CHOICES, label=_("Status"))
     version = forms.IntegerField(label=_("Version"), required=False, min_value=1, max_value=2**31 - 1)
     request = forms.CharField(required=False, max_length=64, label=_("Request ID"))
@@ -74,6 +76,7 @@ class LedgerFilterForm(forms.Form):
             label=data["label"].strip(),
             request_id=data["request"].strip(),
             trace_id=data["trace"],
+            kind=data["kind"],
             since=data["since"],
             until=data["until"],
         )

@@ -18,10 +18,12 @@ from prompts.versions.models import AgentPrompt, PromptVersion
 # referenced row, and these rows are never deleted.
 UNCONSTRAINED_FK: dict[str, Any] = {"on_delete": models.PROTECT, "related_name": "+", "db_constraint": False}
 UNINDEXED_FK: dict[str, Any] = UNCONSTRAINED_FK | {"db_index": False}
+# Names of discovered skills can be longer than those of records.
+MAX_SKILL_NAME = 255
 
 
 class LedgerEntry(WorkspaceOwned):
-    """One served prompt. A prompt is served only after its row is committed."""
+    """One served prompt or skill file. Nothing is served before its row is committed."""
 
     workspace = models.ForeignKey(Workspace, **UNINDEXED_FK)
     key = TenantForeignKey(ApiKey, null=True, **UNINDEXED_FK)
@@ -42,6 +44,8 @@ class LedgerEntry(WorkspaceOwned):
     # The header of the request (W3C Trace Context), if it was valid. It is a statement of the client, and the
     # seal does not cover it.
     traceparent = models.CharField(max_length=55, null=True)  # noqa: DJ001  # no default: see the migration
+    # The name of the skill whose file was served; null for a prompt.
+    skill = models.CharField(max_length=MAX_SKILL_NAME, null=True)  # noqa: DJ001  # as above
 
     class Meta(WorkspaceOwned.Meta):
         indexes = [
@@ -54,6 +58,11 @@ class LedgerEntry(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.request_id} {self.status}"
+
+    @property
+    def kind(self) -> str:
+        """What was served: `prompt` or `skill`."""
+        return "prompt" if self.skill is None else "skill"
 
 
 class LedgerBlock(WorkspaceOwned):

@@ -190,7 +190,7 @@ def build_newest_query(
 
     `prompts` and `ids` are joined with commas.
     """
-    entries = LedgerEntry.objects.in_workspace(workspace).filter(at__gte=since, pk__gte=first_id)
+    entries = LedgerEntry.objects.in_workspace(workspace).filter(at__gte=since, pk__gte=first_id, skill=None)
     grouped = group_fetches(entries.filter(prompt__in_joined=prompts).order_by())
     return grouped.filter(newest__in_joined=ids)
 
@@ -205,7 +205,7 @@ def list_active_fetches(workspace: int, since: datetime, now: datetime) -> Query
     """
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
     rows = LedgerEntry.objects.in_workspace(workspace).filter(
-        at__gte=since, key__in=keys.values("pk"), prompt__is_live=True
+        at__gte=since, key__in=keys.values("pk"), prompt__is_live=True, skill=None
     )
     return rows.exclude(label__contains="@").order_by()
 

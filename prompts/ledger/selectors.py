@@ -30,6 +30,8 @@ class LedgerFilter:
     label: str = ""
     request_id: str = ""
     trace_id: str = ""
+    # "prompt" or "skill".
+    kind: str = ""
     since: datetime | None = None
     until: datetime | None = None
 
@@ -59,6 +61,7 @@ def list_ledger_entries(workspace: Workspace | int, filters: LedgerFilter) -> Qu
         "label": filters.label or None,
         "request_id": filters.request_id or None,
         "traceparent__contains": f"-{filters.trace_id}-" if filters.trace_id else None,
+        "skill__isnull": filters.kind == "prompt" if filters.kind else None,
         "at__gte": filters.since,
         "at__lt": filters.until,
     }

@@ -39,6 +39,7 @@ EXPORT_COLUMNS = build_export_columns(
         "prompt__agent__slug",
         "prompt__channel__slug",
         "version__number",
+        "skill",
         "label",
         "reader_label",
         "status",

@@ -21,9 +21,14 @@ from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_to
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
-from prompts.versions.diff import count_common_prefix
+from prompts.versions.diff import DiffKind, count_common_prefix
 from prompts.versions.segments import ERASED_TEXT, list_content_digests
-from prompts.versions.selectors import get_contents, hide_contents, list_tombstoned_digests
+from prompts.versions.selectors import (
+    decode_skill_file,
+    get_contents,
+    hide_contents,
+    list_tombstoned_digests,
+)
 from prompts.versions.tool_definitions import (
     DefinitionJson,
     count_definition_tokens,
@@ -70,6 +75,8 @@ class SectionChange:
     after: str
     tokens_before: int = 0
     tokens_after: int = 0
+    # For a skill file, `section` is the name of the skill.
+    kind: DiffKind = "section"
 
     @property
     def lines(self) -> list[DiffLine]:
@@ -168,6 +175,7 @@ def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPr
         *[f"channel__{name}" for name in ("workspace_id", "slug", "name", "formatting", "revision")],
         "channel__archived_at",
         *[f"latest__{name}" for name in ("workspace_id", "segments", "tools", "report", "tokens", "sizes")],
+        "latest__skill_files",
     )
     return rows.order_by("agent", "pk")
 
@@ -205,6 +213,8 @@ class LatestText:
     # The build report as it is stored; None if it was erased.
     report: bytes | None
     tools: Sequence[DefinitionJson] = ()
+    # The skill files by name.
+    skill_files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -223,9 +233,10 @@ def load_latest_texts(
     digests = {
         digest for _, version in versions for digest in list_content_digests(version.segments, version.tools)
     }
+    digests |= {row["content"] for _, version in versions for row in version.skill_files}
     contents = get_contents(workspace, digests | {version.report for _, version in versions})
     # Versions share most of their contents, so each is decoded once.
-    texts = {digest: ERASED_TEXT if data is None else data.decode() for digest, data in contents.items()}
+    texts = {digest: decode_skill_file(data) for digest, data in contents.items()}
     hidden = list_tombstoned_digests(workspace, [version.segments for _, version in versions])
     return {
         (prompt.agent_id, prompt.channel_id): LatestText(
@@ -234,6 +245,7 @@ def load_latest_texts(
             get_stored_texts(version.segments, texts | dict.fromkeys(one, ERASED_TEXT) if one else texts),
             hide_contents(contents, one)[version.report],
             parse_definitions(hide_contents(contents, one).get(version.tools)),
+            {row["name"]: texts[row["content"]] for row in version.skill_files},
         )
         for (prompt, version), one in zip(versions, hidden, strict=True)
     }
@@ -267,16 +279,23 @@ def add_prompt_impact(
         return
     after = get_texts_by_section(prompt.segments)
     tool_changes = list_tool_changes(latest.tools, list_definitions_json(prompt.tools))
-    if not tool_changes and list(after.items()) == list(latest.sections.items()):
+    file_changes = list_skill_file_changes(latest, collected)
+    is_same = list(after.items()) == list(latest.sections.items())
+    if is_same and not tool_changes and not file_changes:
         impact.unchanged += 1
         return
-    changes = list_section_changes(latest.sections, after) + tool_changes
+    changes = list_section_changes(latest.sections, after) + tool_changes + file_changes
     known_problems = latest.list_problems() if prompt.report.problems else []
     new_problems = [problem for problem in prompt.report.problems if problem not in known_problems]
     impact.problems += [f"{collected.agent} · {collected.channel}: {problem}" for problem in new_problems]
     key = tuple(
         [
-            (change.section, sha256_digest(change.before.encode()), sha256_digest(change.after.encode()))
+            (
+                change.kind,
+                change.section,
+                sha256_digest(change.before.encode()),
+                sha256_digest(change.after.encode()),
+            )
             for change in changes
         ]
     )
@@ -303,6 +322,8 @@ def measure_changes(
                 tokens_before=before.get(change.section, 0),
                 tokens_after=after.get(change.section, 0),
             )
+            if change.kind != "skill_file"
+            else change
             for change in changes
         ]
     )
@@ -321,6 +342,13 @@ def list_tool_changes(
     """Return the change of the tool definitions, which are sent with the text; empty if there is none."""
     old, new = ("\n".join(map(format_definition, definitions)) for definitions in (before, after))
     return () if old == new else (SectionChange(TOOL_DEFINITIONS, old, new),)
+
+
+def list_skill_file_changes(latest: LatestText, collected: CollectedInputs) -> tuple[SectionChange, ...]:
+    """Return the changes of the skill files, which bots read beside the text."""
+    after = {file.name: decode_skill_file(file.data) for file in collected.skill_files}
+    changes = list_section_changes(latest.skill_files, after)
+    return tuple([replace(change, kind="skill_file") for change in changes])
 
 
 def build_affected_prompt(

@@ -8,7 +8,7 @@ from django.urls import URLPattern
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse, json_response
-from personas.api.schema import array_schema, integer_schema, object_schema
+from personas.api.schema import array_schema, enum_schema, integer_schema, object_schema
 from personas.api.views import endpoint
 from personas.models import Agent
 from personas.roles import Permission
@@ -37,7 +37,12 @@ AFFECTED_PROMPT_SCHEMA = object_schema(
 )
 SECTION_CHANGE_SCHEMA = object_schema(
     {
-        "section": TEXT_SCHEMA,
+        "kind": enum_schema(
+            ["section", "skill_file"],
+            description="A section of the text, or the SKILL.md of a skill.",
+            title="ChangeKind",
+        ),
+        "section": TEXT_SCHEMA | {"description": "The name of the section or of the skill."},
         "lines": {
             "type": "array",
             "items": DIFF_LINE_SCHEMA,
@@ -116,6 +121,7 @@ def impact_json(impact: Impact) -> dict[str, Any]:
 def impact_group_json(group: ImpactGroup, *, is_detailed: bool) -> dict[str, Any]:
     changes = [
         {
+            "kind": change.kind,
             "section": change.section,
             "lines": [diff_line_json(line) for line in change.lines if line.kind != "same"]
             if is_detailed

@@ -85,7 +85,7 @@ def build_evidence_bundle(
             "lockfile": lockfile,
             "parts": parts,
             "pointer": pointer_json(pointer) if pointer else None,
-            "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
+            "ledger": {"row": ledger[0].to_json(), "seal": ledger[1]} if ledger else None,
             "block": sealed if blocks else unsealed,
             "checkpoint": {**vars(signed[0]), "public_key": dump_public_key(signed[1])} if signed else None,
         }
@@ -103,7 +103,7 @@ def pointer_json(pointer: LabelPointer) -> dict[str, Any]:
 
 def chain_link_json(stored: StoredRow[Any]) -> dict[str, Any]:
     row, hash_, previous = stored
-    return {"row": vars(row), "hash": hash_, "previous": previous}
+    return {"row": row.to_json(), "hash": hash_, "previous": previous}
 
 
 def verify_evidence(
@@ -142,7 +142,15 @@ def list_irrelevant_checks(data: object) -> frozenset[str]:
         older |= {SALTS_CHECK}
     unchanged = frozenset({INPUTS_CHECK}) if fields.get("inputs") is None else frozenset()
     plain = frozenset() if has_slot_contents(fields) else frozenset({SLOT_CONTENTS_CHECK})
-    return older | unchanged | plain | list_irrelevant_kinds(fields)
+    # A skill file is served as it is stored: there is nothing to rebuild.
+    other = frozenset({REBUILD_CHECK if is_skill_bundle(fields) else SKILL_CHECK})
+    return older | unchanged | plain | other | list_irrelevant_kinds(fields)
+
+
+def is_skill_bundle(fields: Mapping[str, Any]) -> bool:
+    ledger = fields.get("ledger")
+    row = ledger.get("row") if isinstance(ledger, Mapping) else None
+    return isinstance(row, Mapping) and row.get("skill") is not None
 
 
 def has_slot_contents(fields: Mapping[str, Any]) -> bool:
@@ -176,6 +184,7 @@ def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
 
 INPUTS_CHECK = "inputs match the lockfile"
 TOOLS_CHECK = "tool definitions match the version"
+SKILL_CHECK = "skill file belongs to the version"
 SALTS_CHECK = "salts belong to the texts"
 SLOT_CONTENTS_CHECK = "slot values match their digests"
 REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text rebuilt", "checkpoint covers the label move"
@@ -189,6 +198,7 @@ FETCH_CHECKS = frozenset(
         SLOT_CONTENTS_CHECK,
         "ledger seal",
         "ledger row matches the version and the bytes",
+        SKILL_CHECK,
         "seal is in its block",
         "block hash",
         "checkpoint covers the block",
@@ -212,6 +222,7 @@ EVIDENCE_CHECKS: dict[str, CheckFunction] = {
     SLOT_CONTENTS_CHECK: evidence_checks.check_slot_contents,
     "ledger seal": evidence_checks.check_ledger_seal,
     "ledger row matches the version and the bytes": evidence_checks.check_ledger_row,
+    SKILL_CHECK: evidence_checks.check_skill_file,
     "seal is in its block": evidence_checks.check_seal_in_block,
     "block hash": evidence_checks.check_block_hash,
     "checkpoint covers the block": evidence_checks.check_block_coverage,

@@ -68,7 +68,8 @@ def check_evidence_salts(bundle: EvidenceBundle) -> str:
     """Check that every salt is that of a text in the bundle: no digest covers others."""
     inputs = bundle.inputs if bundle.content["inputs"] is not None else {}
     values = bundle.slot_digests.values() if bundle.content["slots"] is not None else ()
-    if not bundle.salts.keys() <= {*bundle.content_digests, bundle.version.tools, *inputs, *values}:
+    files = () if bundle.skill is None else (bundle.skill_file_digest,)
+    if not bundle.salts.keys() <= {*bundle.content_digests, bundle.version.tools, *inputs, *values, *files}:
         raise ValueError("the bundle has salts of texts that it does not contain")
     return f"the {len(bundle.salts)} salts belong to texts in the bundle"
 
@@ -210,6 +211,14 @@ def check_ledger_row(bundle: EvidenceBundle) -> str:
     if bundle.content["text"] is not None and len(bundle.text.encode()) != row.size:
         raise ValueError("the length of the text does not match the ledger row")
     return f"{row.name} states that {version.name} was served with this digest"
+
+
+def check_skill_file(bundle: EvidenceBundle) -> str:
+    """Check that the served file is the one that the version offers under the name in the ledger row."""
+    require_same_digest(
+        bundle.served, bundle.skill_file_digest, "the served digest", "the version's skill file"
+    )
+    return f"{bundle.version.name} offers this file as the skill {bundle.skill!a}"
 
 
 def check_seal_in_block(bundle: EvidenceBundle) -> str:

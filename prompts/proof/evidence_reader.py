@@ -200,10 +200,26 @@ class EvidenceBundle:
         """The salt of the digest of the served text; empty if it was not salted."""
         if not self.salts:
             return ""
+        if self.skill is not None:
+            return self.salts.get(self.skill_file_digest, "")
         is_changed = self.content["inputs"] is not None
         inputs = combine_input_salts(self.inputs, self.salts) if is_changed else ""
         values = list_value_salts({CONTENTS_KEY: self.slot_digests}, self.salts)
         return combine_served_salts(self.text_salt, inputs, values)
+
+    @property
+    def skill(self) -> str | None:
+        """The name of the skill whose file was served; None if it was the prompt."""
+        return None if self.content["ledger"] is None else self.ledger[0].skill
+
+    @property
+    def skill_file_digest(self) -> str:
+        """The digest of the file that the version offers under the name of the skill."""
+        for item in self.version.skill_files:
+            file = read_object(item, "a skill file of the version")
+            if file.get("name") == self.skill:
+                return read_text(file.get("content"), "the digest of a skill file")
+        raise ValueError("the version does not offer the skill of the ledger row")
 
     @cached_property
     def lockfile(self) -> Mapping[str, Any]:

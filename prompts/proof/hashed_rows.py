@@ -4,7 +4,7 @@ The hashes cover the field names, so renaming a field would invalidate all store
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
@@ -29,7 +29,19 @@ class HashedRow:
     table: ClassVar[str]
 
     def get_hashed_columns(self) -> Mapping[str, Any]:
+        return self.to_json()
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the columns as evidence bundles contain them."""
         return vars(self)
+
+
+def drop_column(columns: Mapping[str, Any], name: str, empty: Any) -> Mapping[str, Any]:
+    """Leave out a column that has exactly this value: bundles and rows without the column hash alike."""
+    value = columns[name]
+    if type(value) is not type(empty) or value != empty:
+        return columns
+    return {key: value for key, value in columns.items() if key != name}
 
 
 class ChainedRow(HashedRow):
@@ -84,6 +96,11 @@ class VersionRow(ChainedRow):
     author: str
     message: str
     at: datetime
+    # Name, content digest, size and origin of each skill file.
+    skill_files: Sequence[Any] = field(default_factory=list)
+
+    def to_json(self) -> Mapping[str, Any]:
+        return drop_column(vars(self), "skill_files", [])
 
     @property
     def chain(self) -> tuple[int | None, ...]:
@@ -192,7 +209,7 @@ class RollOffRow(ChainedRow):
 
 @dataclass(frozen=True)
 class LedgerRow(HashedRow):
-    """One fetch of a prompt. `served` is the plain SHA-256 of the bytes that were returned."""
+    """One fetch of a prompt or of a skill file. `served` is the salted digest of the returned bytes."""
 
     table = "ledger-row"
 
@@ -210,6 +227,8 @@ class LedgerRow(HashedRow):
     status: int
     request_id: str
     at: datetime
+    # The name of the skill whose file was returned; None if it was the prompt.
+    skill: str | None = None
 
     @property
     def name(self) -> str:
@@ -218,9 +237,12 @@ class LedgerRow(HashedRow):
     def get_hashed_columns(self) -> Mapping[str, Any]:
         # The id is left out, because the seal is computed before the database assigns the id. The digest of
         # the block covers both id and seal.
-        columns = dict(vars(self))
+        columns = dict(self.to_json())
         del columns["id"]
         return columns
+
+    def to_json(self) -> Mapping[str, Any]:
+        return drop_column(vars(self), "skill", None)
 
     def seal(self) -> str:
         return canonical_digest(self.table, self.get_hashed_columns())

@@ -1,6 +1,8 @@
 """Read typed values from untrusted JSON. `where` is the place of a value, for error messages."""
 
+import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import MISSING, is_dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
@@ -17,12 +19,22 @@ class MalformedData(ValueError):
 
 
 def read_record(kind: type[T], data: object, where: str) -> T:
-    """Build a dataclass or named tuple from a JSON object whose keys are exactly its fields."""
+    """Build a dataclass or named tuple from a JSON object whose keys are exactly its fields.
+
+    Fields with a default may be missing.
+    """
     fields, hints = read_object(data, where), get_record_hints(cast("Hashable", kind))
+    hints = {name: hint for name, hint in hints.items() if name in fields or not has_default(kind, name)}
     check_exact_keys(fields, set(hints), where)
     return kind(
         **{name: READERS_BY_TYPE[hint](fields[name], f"{where}.{name}") for name, hint in hints.items()}
     )
+
+
+def has_default(kind: Any, name: str) -> bool:
+    known = {field.name: field for field in dataclasses.fields(kind)} if is_dataclass(kind) else {}
+    field = known.get(name)
+    return field is not None and (field.default is not MISSING or field.default_factory is not MISSING)
 
 
 def check_exact_keys(fields: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -65,6 +77,10 @@ def read_number_or_none(data: object, where: str) -> int | None:
     return None if data is None else read_number(data, where)
 
 
+def read_text_or_none(data: object, where: str) -> str | None:
+    return None if data is None else read_text(data, where)
+
+
 def read_flag(data: object, where: str) -> bool:
     if not isinstance(data, bool):
         raise MalformedData(f"{where} must be true or false")
@@ -94,6 +110,7 @@ READERS_BY_TYPE: dict[Any, Callable[[object, str], Any]] = {
     int: read_number,
     int | None: read_number_or_none,
     str: read_text,
+    str | None: read_text_or_none,
     datetime: read_json_timestamp,
     bool: read_flag,
     Mapping[str, Any]: read_object,

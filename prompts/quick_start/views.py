@@ -136,7 +136,7 @@ def get_target_or_404(request: WorkspaceRequest, agent: str, channel: str) -> tu
 def find_first_fetch(agent: Agent, channel: Channel) -> LedgerEntry | None:
     prompts = AgentPrompt.objects.in_workspace(agent.workspace_id)
     prompt = prompts.filter(agent=agent, channel=channel).first()
-    rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(prompt=prompt)
+    rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(prompt=prompt, skill=None)
     return rows.order_by("at", "pk").first() if prompt else None
 
 

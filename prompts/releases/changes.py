@@ -12,8 +12,10 @@ from prompts.versions.segments import list_content_digests, list_hashed_values, 
 from prompts.versions.selectors import (
     get_contents,
     hide_contents,
+    list_changed_skill_files,
     list_tombstoned_digests,
     parse_definition_pair,
+    read_skill_file_pair,
 )
 
 # Items whose segments are loaded at once. It limits the memory for releases of a thousand prompts.
@@ -96,7 +98,8 @@ def add_to_groups(
     # A first version is compared with nothing, so its segments are not loaded.
     ids = {key for item in items if item.before_id is not None for key in (item.version_id, item.before_id)}
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=ids)
-    stored = {key: (segments, tools) for key, segments, tools in rows.values_list("pk", "segments", "tools")}
+    columns = rows.values_list("pk", "segments", "tools", "skill_files")
+    stored = {key: (segments, tools, files) for key, segments, tools, files in columns}
     for item in items:
         key: ChangeKey = (
             ()
@@ -106,10 +109,13 @@ def add_to_groups(
         groups.setdefault(key, ReleaseChangeGroup(is_first=item.before_id is None)).items.append(item)
 
 
-def build_change_key(before: tuple[list[Any], str], after: tuple[list[Any], str]) -> ChangeKey:
+def build_change_key(
+    before: tuple[list[Any], str, list[Any]], after: tuple[list[Any], str, list[Any]]
+) -> ChangeKey:
     """Return a key that is equal for prompts with equal changes.
 
-    It contains the old and new segments of each changed section, without their common prefix and suffix.
+    It contains the old and new segments of each changed section, without their common prefix and suffix, and
+    the old and new skill files that changed.
     """
     old, new = group_by_section(before[0]), group_by_section(after[0])
     changed = []
@@ -117,7 +123,11 @@ def build_change_key(before: tuple[list[Any], str], after: tuple[list[Any], str]
         left, right = trim_common_ends(old.get(name, []), new.get(name, []))
         if left or right:
             changed.append((name, left, right))
-    return (*changed, ("tools", *((before[1], after[1]) if before[1] != after[1] else ())))
+    files = [
+        tuple((row["name"], row["content"]) for row in rows)
+        for rows in list_changed_skill_files(before[2], after[2])
+    ]
+    return (*changed, ("tools", *((before[1], after[1]) if before[1] != after[1] else ())), *files)
 
 
 def group_by_section(rows: Iterable[dict[str, Any]]) -> dict[str, list[ChangeKey]]:
@@ -145,22 +155,23 @@ def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGro
     rows = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in={key for _, before, after in pairs for key in (before, after)}
     )
-    columns = rows.values_list("pk", "segments", "tools", "sizes")
-    stored = {key: (segments, tools, sizes) for key, segments, tools, sizes in columns}
-    contents = get_contents(
-        workspace,
-        {
-            digest
-            for segments, tools, _ in stored.values()
-            for digest in list_content_digests(segments, tools)
-        },
-    )
-    tombstoned = list_tombstoned_digests(workspace, [segments for segments, _, _ in stored.values()])
+    columns = rows.values_list("pk", "segments", "tools", "sizes", "skill_files")
+    stored = {key: values for key, *values in columns}
+    files = {
+        id(group): list_changed_skill_files(stored[before][3], stored[after][3])
+        for group, before, after in pairs
+        if before is not None
+    }
+    digests = {row["content"] for sides in files.values() for side in sides for row in side}
+    for segments, tools, *_rest in stored.values():
+        digests |= list_content_digests(segments, tools)
+    contents = get_contents(workspace, digests)
+    tombstoned = list_tombstoned_digests(workspace, [segments for segments, *_ in stored.values()])
     hidden = dict(zip(stored, tombstoned, strict=True))
     budget = DiffBudget()
     for group, before, after in pairs:
         keys = [key for key in (before, after) if key is not None]
-        (old, old_tools, old_sizes), (new, new_tools, new_sizes) = [stored[key] for key in keys]
+        (old, old_tools, old_sizes, _), (new, new_tools, new_sizes, _) = [stored[key] for key in keys]
         old_contents, new_contents = [hide_contents(contents, hidden[key]) for key in keys]
         tool_contents = hide_contents(contents, set().union(*[hidden[key] for key in keys]))
         group.diff = compare_segments(
@@ -169,5 +180,6 @@ def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGro
             count_tokens_cached,
             budget,
             parse_definition_pair(tool_contents, old_tools, new_tools),
+            skill_files=read_skill_file_pair(files[id(group)], contents),
             sizes=(old_sizes, new_sizes),
         )

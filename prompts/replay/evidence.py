@@ -208,6 +208,8 @@ def list_salts(replay: Replay, inputs: Mapping[str, str] | None) -> dict[str, st
     """Return the salts of all texts in the bundle by digest. Erased texts have none."""
     version = replay.version
     digests = {*list_content_digests(version.segments, version.tools), *(inputs or ())}
+    if replay.entry and replay.entry.skill is not None:
+        digests.add(replay.entry.served_digest)
     [hidden] = list_tombstoned_digests(version.workspace_id, [version.segments])
     calls = [replay.entry.slots] if replay.entry else []
     salts = get_content_salts(version.workspace_id, digests - hidden)

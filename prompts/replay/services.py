@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from core.salted_digests import salt_digest
 from personas.models import Erasure, Workspace
 from personas.ui.display_names import get_display_name
-from prompts.assembly.segments import Segment
+from prompts.assembly.segments import RELEASE, Segment
 from prompts.assembly.slots import fill_segments
 from prompts.call_contents.selectors import get_call_values
 from prompts.errors import (
@@ -38,7 +38,14 @@ from prompts.proof.call_values import MissingCallValue
 from prompts.serving import slots_from_json
 from prompts.serving.response_body import select_call_tools
 from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_text_salt, get_version_contents, list_erasable_records
+from prompts.versions.selectors import (
+    decode_skill_file,
+    get_content_salts,
+    get_text_salt,
+    get_version_contents,
+    list_erasable_records,
+    load_skill_files,
+)
 from prompts.versions.stored_inputs import build_call_prompt
 from prompts.versions.tool_definitions import DefinitionJson, list_definitions_json, parse_definitions
 
@@ -177,6 +184,8 @@ def list_request_entries(workspace: Workspace, request_id: str) -> list[LedgerEn
 def build_replay(entry: LedgerEntry) -> Replay:
     version = entry.version
     version.prompt = entry.prompt
+    if entry.skill is not None:
+        return build_skill_replay(entry, entry.skill)
     built, erasures, tools = load_version_contents(version)
     segments, problem = built, ""
     if not erasures:
@@ -196,6 +205,28 @@ def build_replay(entry: LedgerEntry) -> Replay:
             problem = _("the slots can no longer be filled (%(fault)s)") % fault
     salt = "" if erasures or problem else get_served_salt(entry)
     return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem, tools, salt)
+
+
+def build_skill_replay(entry: LedgerEntry, name: str) -> Replay:
+    """Replay a skill file: the content of the version under this name, as one segment."""
+    version = entry.version
+    segments = get_skill_segments(version, name)
+    if not segments:
+        problem = _("the file of the skill %(name)s is no longer stored") % {"name": name}
+        return Replay(version, entry.label, entry.at, (), entry, problem=problem)
+    salt = get_content_salts(version.workspace_id, [entry.served_digest]).get(entry.served_digest, "")
+    return Replay(version, entry.label, entry.at, segments, entry, salt=salt)
+
+
+def get_skill_segments(version: PromptVersion, name: str) -> tuple[Segment, ...]:
+    """Return the file that a version offers under this name as one segment; empty if it offers none."""
+    return tuple(
+        [
+            Segment("skill_file", decode_skill_file(file.data), file.origin, RELEASE)
+            for file in load_skill_files(version)
+            if file.name == name
+        ]
+    )
 
 
 # --- by time -------------------------------------------------------------------------------------------

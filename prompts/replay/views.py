@@ -41,7 +41,13 @@ from prompts.replay.selectors import (
     list_fetches_around,
     list_latest_fetches,
 )
-from prompts.replay.services import Replay, list_request_entries, replay_entry, replay_prompt
+from prompts.replay.services import (
+    Replay,
+    get_skill_segments,
+    list_request_entries,
+    replay_entry,
+    replay_prompt,
+)
 from prompts.serving import slots_from_json
 from prompts.serving.response_body import select_call_tools
 from prompts.versions.diff import compare_segments
@@ -114,6 +120,11 @@ class ReplayPage(VersionPage):
 
 def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) -> dict[str, Any]:
     """Diff the replayed text with the current version, whose slots are filled with the same values."""
+    if replay.entry and replay.entry.skill is not None:
+        segments = get_skill_segments(now, replay.entry.skill)
+        diff = compare_segments(replay.segments, segments, count_tokens_cached)
+        shown = list_full_sections(diff, segments) if is_whole else diff.changed
+        return {"diff": diff, "shown": shown, "is_whole": is_whole}
     segments = get_segments(now)
     if replay.entry and not replay.is_erased and not replay.problem:
         slots = slots_from_json(get_call_values(replay.entry))

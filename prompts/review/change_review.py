@@ -1,7 +1,7 @@
 """Review of a change before it is saved or released: numbers, diffs, token cost and approvers."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -15,7 +15,7 @@ from personas.ui.navigation import build_url_format
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
 from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
-from prompts.versions.selectors import load_version_texts
+from prompts.versions.selectors import load_skill_file_texts, load_version_texts
 from skills.record_scan import FieldFinding
 from skills.scanning import scan_text
 
@@ -35,6 +35,8 @@ class ReviewedPrompt:
     channel: str
     note: str = ""
     url: str = ""
+    # The skill file that a text is, if it is not that of the prompt.
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class ReviewDiff:
     is_detailed: bool = True
     # The complete texts of the first of these prompts, if there is nothing to compare them with.
     texts: Sequence[tuple[ReviewedPrompt, str]] = ()
+
+    @property
+    def has_more_texts(self) -> bool:
+        """Whether there are prompts whose texts are not shown."""
+        return len(self.prompts) > MAX_FIRST_TEXTS
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,7 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
         change.tokens_after,
         lines,
         withheld=withheld,
+        kind=change.kind,
     )
 
 
@@ -222,8 +230,12 @@ def load_first_texts(
     if not group.is_first:
         return []
     ids = [item.version_id for item in group.items[:MAX_FIRST_TEXTS]]
-    texts = load_version_texts(workspace, ids)
-    return [(prompt, texts[pk]) for prompt, pk in zip(prompts, ids, strict=False)]
+    texts, files = load_version_texts(workspace, ids), load_skill_file_texts(workspace, ids)
+    shown = []
+    for prompt, pk in zip(prompts, ids, strict=False):
+        shown.append((prompt, texts[pk]))
+        shown += [(replace(prompt, file=f"{name}/SKILL.md"), text) for name, text in files[pk].items()]
+    return shown
 
 
 def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[FieldFinding]:
@@ -235,7 +247,8 @@ def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[Field
                 if finding.rule == LAYOUT_TAG_RULE:
                     # The layouts use these tags themselves.
                     continue
-                yield FieldFinding(section.name, get_section_name(section.name), finding)
+                name = section.name if section.is_skill_file else get_section_name(section.name)
+                yield FieldFinding(section.name, name, finding)
 
 
 # --- effect of saving, and approvers -------------------------------------------------------------------

@@ -36,6 +36,7 @@ STORED_COLUMNS = {
     "at": "timestamptz",
     "seal": "text",
     "traceparent": "text",
+    "skill": "text",
 }
 # Values that are not stored, but compared with the joined rows, and their PostgreSQL types.
 CHECKED_COLUMNS = {
@@ -222,10 +223,11 @@ def insert_ledger_row(
     row, seal = values.row, values.row.seal()
     # A missing field is null in the row.
     trace = f',"traceparent":"{values.traceparent}"' if values.traceparent else ""
+    skill = f',"skill":{encode_json(row.skill)}' if row.skill is not None else ""
     draft = (
         f'{{{resolution.as_json},"label":{encode_json(row.label)},"slots":{values.slots},'
         f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
-        f'"request_id":{encode_json(row.request_id)},"at":"{database.ops.adapt_datetimefield_value(row.at)}","seal":"{seal}"{trace}}}'
+        f'"request_id":{encode_json(row.request_id)},"at":"{database.ops.adapt_datetimefield_value(row.at)}","seal":"{seal}"{trace}{skill}}}'
     )
     call_sql = build_fetch_call(pointer, is_key=is_key, max_skew=max_skew)
     return write_ledger_row(

@@ -197,7 +197,7 @@ def describe_prompt(
     row notices that a resolution is outdated.
     """
     try:
-        resolution = _check_and_resolve(client, prompt_request, check_rate_limit)
+        resolution = check_and_resolve(client, prompt_request, check_rate_limit)
         version = get_cached_version(
             cache, resolution.workspace_id, resolution.version_id, resolution.erasures
         )
@@ -262,7 +262,7 @@ def _find_or_resolve(
     """Return the resolution, and whether it is from the cache or from another thread, and may be outdated."""
 
     def resolve() -> Resolution:
-        return _check_and_resolve(client, prompt_request, rate_limit.charge)
+        return check_and_resolve(client, prompt_request, rate_limit.charge)
 
     if prompt_request.has_fixed_version:
         return resolve(), False
@@ -271,7 +271,7 @@ def _find_or_resolve(
     return cache.resolving.load(cache_key, resolve)
 
 
-def _check_and_resolve(
+def check_and_resolve(
     client: Client, prompt_request: PromptRequest, check_rate_limit: RateLimitCheck
 ) -> Resolution:
     check_key_format(client)
@@ -333,10 +333,14 @@ def _build_ledger_values(
         served=salt_digest(rendered.digest, salt),
         size=rendered.size,
         status=304 if call.has_digest(version.digest) else 200,
-        request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
+        request_id=clean_request_id(call.request_id),
         at=prepared.at,
     )
     return LedgerValues(row, stored.decode(), call.traceparent)
+
+
+def clean_request_id(request_id: str) -> str:
+    return INVALID_ID_CHARACTERS.sub("", request_id)[:MAX_REQUEST_ID_LENGTH]
 
 
 def _build_served_prompt(

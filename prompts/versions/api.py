@@ -56,10 +56,12 @@ from prompts.versions.selectors import (
     list_erased_versions,
 )
 from prompts.versions.serializers import (
+    OFFERED_SKILL_SCHEMA,
     REASON_FIELDS,
     TEXT_SCHEMA,
     USAGE_SCHEMA,
     cause_json,
+    offered_skill_json,
     version_usage_json,
 )
 from prompts.versions.timeline import group_labels_by_version
@@ -115,6 +117,11 @@ VERSION_SCHEMA = object_schema(
                 "items": TOOL_SCHEMA,
                 "description": f"Definitions for the provider. {NO_TEXT_NOTE}",
             }
+        ),
+        "skill_files": array_schema(
+            OFFERED_SKILL_SCHEMA,
+            most=100_000,
+            description="The skills that the version offers. Bots read them with the prompt's label.",
         ),
         "first": USAGE_SCHEMA,
     },
@@ -215,6 +222,7 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
             for name, (characters, tokens) in version.section_sizes.items()
         ],
         **text_fields,
+        "skill_files": [offered_skill_json(file) for file in version.skill_files],
         "first": version_usage_json(version, version.prompt) | version_reason_json(call, version),
     }
     return etag_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")

@@ -28,7 +28,7 @@ BATCH_SIZE = 1_000
 MAX_BATCHES = 50
 # A build takes less than this from the time of its versions to its commit.
 MAX_BUILD_TIME = timedelta(hours=1)
-VERSION_COLUMNS = ("segments", "tools", "report", "lockfile")
+VERSION_COLUMNS = ("segments", "tools", "skill_files", "report", "lockfile")
 
 
 def delete_unused_file_revisions(workspace_id: int, cutoff: datetime) -> int:
@@ -98,6 +98,7 @@ def iterate_version_digests(workspace_id: int, versions: QuerySet[PromptVersion]
     manifests: set[str] = set()
     for version in versions.iterator(chunk_size=200):
         yield from list_content_digests(version.segments, version.tools)
+        yield from [row["content"] for row in version.skill_files]
         yield version.report
         yield from version.lockfile.get("parts", {}).values()
         if manifest := version.lockfile.get("inputs", ""):

@@ -16,6 +16,9 @@ from prompts.versions.tool_definitions import DefinitionJson, encode_definition,
 
 TokenCounter = Callable[[str], int]
 SectionState = Literal["same", "changed", "added", "removed"]
+DiffKind = Literal["section", "tool", "skill_file"]
+# The texts of the skill files that differ, by name, of the older and the newer version.
+SkillFilePair = tuple[Mapping[str, str], Mapping[str, str]]
 # The tool definitions of the older and the newer version.
 DefinitionPair = tuple[Sequence[DefinitionJson], Sequence[DefinitionJson]]
 # Characters and tokens of each section, of the older and the newer version.
@@ -23,6 +26,7 @@ SizePair = tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]
 K = TypeVar("K", bound=Hashable)
 # Limits for both texts together, over all sections. Comparing this much takes well under a second.
 MAX_CHARACTERS, MAX_LINES = 300_000, 20_000
+NO_SKILL_FILES: SkillFilePair = ({}, {})
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,20 @@ class SectionDiff:
     is_moved: bool = False
     # Why there are no lines although something changed.
     withheld: str = ""
-    # Whether this is the definition of a tool, named by `name`, and not a section of the text.
-    is_tool: bool = False
+    # Whether `name` is that of a section of the text, of a tool definition, or of a skill file.
+    kind: DiffKind = "section"
 
     @property
     def token_delta(self) -> int:
         return self.tokens_after - self.tokens_before
+
+    @property
+    def is_tool(self) -> bool:
+        return self.kind == "tool"
+
+    @property
+    def is_skill_file(self) -> bool:
+        return self.kind == "skill_file"
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,8 @@ class VersionDiff:
     prefix: CachePrefix
     # The tool definitions, which are sent beside the text.
     tools: Sequence[SectionDiff] = ()
+    # The changed skill files, which bots read beside the text. They cost no tokens of the prompt.
+    skill_files: Sequence[SectionDiff] = ()
 
     @property
     def changed(self) -> list[SectionDiff]:
@@ -87,8 +101,8 @@ class VersionDiff:
 
     @property
     def all_changed(self) -> list[SectionDiff]:
-        """The changed sections, then the changed tool definitions."""
-        return [*self.changed, *self.changed_tools]
+        """The changed sections, then the changed tool definitions and skill files."""
+        return [*self.changed, *self.changed_tools, *self.skill_files]
 
     @property
     def token_delta(self) -> int:
@@ -106,9 +120,12 @@ def compare_segments(
     budget: "DiffBudget | None" = None,
     tools: DefinitionPair = ((), ()),
     *,
+    skill_files: SkillFilePair = NO_SKILL_FILES,
     sizes: SizePair | None = None,
 ) -> VersionDiff:
-    """Compare the segments and tool definitions of two versions; several comparisons may share one budget.
+    """Compare segments, tool definitions and skill files of two versions.
+
+    Several comparisons may share one budget.
 
     `sizes` are the stored ones of the versions. They stay the same after text of a version was erased.
     """
@@ -129,6 +146,7 @@ def compare_segments(
         find_moved_segments(before, after),
         measure_cache_prefix(before, after, count, new, definitions),
         definitions,
+        diff_skill_files(*skill_files, budget),
     )
 
 
@@ -176,10 +194,18 @@ def diff_definitions(
             section,
             tokens_before=tokens[0].get(section.name, 0),
             tokens_after=tokens[1].get(section.name, 0),
-            is_tool=True,
+            kind="tool",
         )
         for section in diff_sections(old_texts, new_texts, lambda _: 0, budget)
     ]
+
+
+def diff_skill_files(
+    before: Mapping[str, str], after: Mapping[str, str], budget: "DiffBudget"
+) -> list[SectionDiff]:
+    """Compare the skill files by name."""
+    files = diff_sections(before, after, lambda _: 0, budget)
+    return [replace(file, kind="skill_file", is_moved=False) for file in files if file.state != "same"]
 
 
 def diff_section(

@@ -30,7 +30,7 @@ from prompts.versions.api import (
     require_unerased_segments,
 )
 from prompts.versions.diff import MovedSegment, SectionDiff, VersionDiff, compare_segments
-from prompts.versions.selectors import get_definition_pair
+from prompts.versions.selectors import get_definition_pair, get_skill_file_pair
 from prompts.versions.serializers import TEXT_SCHEMA
 
 DIFF_LINE_SCHEMA: Schema = object_schema(
@@ -88,6 +88,11 @@ DIFF_SCHEMA = object_schema(
             "items": SECTION_DIFF_SCHEMA,
             "description": "The tool definitions by name. Their lines are indented JSON.",
         },
+        "skill_files": {
+            "type": "array",
+            "items": SECTION_DIFF_SCHEMA,
+            "description": "The skill files that changed, by name. They cost no tokens of the prompt.",
+        },
         "moved": {"type": "array", "items": MOVED_SEGMENT_SCHEMA},
         "prefix": CACHE_PREFIX_SCHEMA,
     },
@@ -111,6 +116,7 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
         require_unerased_segments(after),
         count_tokens_cached,
         tools=get_definition_pair(before, after),
+        skill_files=get_skill_file_pair(before, after),
     )
     return etag_response(call, version_diff_json(diff, against, key), f"{against}-{key}")
 
@@ -126,6 +132,7 @@ def version_diff_json(diff: VersionDiff, before: str, after: str) -> dict[str, A
         "token_delta": diff.token_delta,
         "sections": [section_diff_json(section) for section in diff.sections],
         "tools": [section_diff_json(tool) for tool in diff.tools],
+        "skill_files": [section_diff_json(file) for file in diff.skill_files],
         "moved": [moved_segment_json(segment) for segment in diff.moved],
         "prefix": {
             "kept_characters": diff.prefix.kept_characters,

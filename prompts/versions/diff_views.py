@@ -17,7 +17,12 @@ from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
 from prompts.provenance.origins import describe_origins
 from prompts.versions.diff import SectionDiff, VersionDiff, compare_segments, join_section_texts
-from prompts.versions.selectors import get_definition_pair, get_prompt_labels, get_segment_pair
+from prompts.versions.selectors import (
+    get_definition_pair,
+    get_prompt_labels,
+    get_segment_pair,
+    get_skill_file_pair,
+)
 from prompts.versions.timeline import group_labels_by_version
 
 MAX_MOVED_SEGMENTS = 40
@@ -44,6 +49,7 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
         *segments,
         count_tokens_cached,
         tools=get_definition_pair(old, new),
+        skill_files=get_skill_file_pair(old, new),
         sizes=(old.section_sizes, new.section_sizes),
     )
     labels = list(get_prompt_labels(row))
@@ -121,6 +127,7 @@ def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpRes
         *get_segment_pair(old, new),
         count_tokens_cached,
         tools=get_definition_pair(old, new),
+        skill_files=get_skill_file_pair(old, new),
         sizes=(old.section_sizes, new.section_sizes),
     )
     changed = diff.all_changed

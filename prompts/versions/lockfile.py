@@ -84,15 +84,13 @@ PartKey = tuple[str, int]
 PartRevisions = dict[PartKey, int]
 
 
-def get_part_revisions(
-    segments: Iterable[Mapping[str, Any]], tool_names: Iterable[str] = ()
-) -> PartRevisions:
-    """Return the revisions of the records in stored segments, and of the tools sent outside the text.
+def get_part_revisions(rows: Iterable[Mapping[str, Any]], tool_names: Iterable[str] = ()) -> PartRevisions:
+    """Return the revisions of the records in stored segments and skill files, and of the tools.
 
     `tool_names` are names from a lockfile such as "tool:7@2"; names of other kinds are ignored.
     """
     revisions: PartRevisions = {}
-    for row in segments:
+    for row in rows:
         origin = row.get("origin", {})
         if is_record_id(origin.get("id", "")):
             revisions[origin["kind"], int(origin["id"])] = origin.get("revision", 0)
@@ -159,12 +157,14 @@ def load_previous_parts(
     chains = get_lockfile_chains(workspace, latest)
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=[row.pk for row in latest.values()])
     previous = {}
-    for prompt, segments, tools in rows.values_list("prompt_id", "segments", "tools"):
+    columns = ("prompt_id", "segments", "tools", "skill_files")
+    for prompt, segments, tools, skill_files in rows.values_list(*columns):
         version, parts = latest[prompt], merge_lockfiles(chains[prompt])
         # If the digest does not match, the chain is not continued: the next lockfile is stored in full.
         is_valid = is_lockfile_valid(version.lockfile, parts)
         lockfile = (get_base_number(version.number, version.lockfile), parts) if is_valid else None
-        previous[prompt] = PreviousParts(lockfile, get_part_revisions(segments, parts if tools else ()))
+        revisions = get_part_revisions([*segments, *skill_files], parts if tools else ())
+        previous[prompt] = PreviousParts(lockfile, revisions)
     cache_parts({latest[prompt].pk: parts for prompt, parts in previous.items()})
     return previous
 
@@ -215,7 +215,8 @@ def save_part_changes(
     rows, new = [], {}
     for version, parts in versions:
         previous = before.get(version.prompt_id)
-        revisions = get_part_revisions(version.segments, parts if version.tools else ())
+        rows_with_origin = [*version.segments, *version.skill_files]
+        revisions = get_part_revisions(rows_with_origin, parts if version.tools else ())
         base = get_base_number(version.number, version.lockfile)
         new[version.pk] = PreviousParts((base, parts), revisions)
         rows += [

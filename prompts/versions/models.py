@@ -64,7 +64,8 @@ class PromptVersion(WorkspaceOwned):
     # Indexed by the unique constraint on prompt and number.
     prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="versions", db_index=False)
     number = models.PositiveIntegerField()
-    # Covers text, slots and tools, but not their origins; a build with the same digest adds no version.
+    # Covers text, slots, tools and skill files, but not their origins; a build with the same digest adds no
+    # version.
     digest = models.CharField(max_length=64)
     text_digest = models.CharField(max_length=64)
     layout = models.CharField(max_length=40)
@@ -73,6 +74,9 @@ class PromptVersion(WorkspaceOwned):
     # Content digests of the tool definitions for the provider (if any) and of the build report.
     tools = models.CharField(max_length=64, blank=True)
     report = models.CharField(max_length=64)
+    # The SKILL.md of each skill that the version offers: name, content digest, size and origin. Bots read
+    # skills as of a version: see prompts.skill_files.
+    skill_files = CompactJSONField(default=list, db_default=[])
     characters = models.PositiveIntegerField()
     # Tokens of the text as a plain fetch sends it, and of the tool definitions.
     tokens = models.PositiveIntegerField()

@@ -33,7 +33,13 @@ from prompts.provenance.origins import (
 )
 from prompts.versions.diff import find_per_call_offset
 from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
-from prompts.versions.selectors import get_lockfile_parts, get_version_contents, parse_build_report
+from prompts.versions.selectors import (
+    decode_skill_file,
+    get_contents,
+    get_lockfile_parts,
+    get_version_contents,
+    parse_build_report,
+)
 from prompts.versions.text_rows import TextRow, group_rows_by_section
 from prompts.versions.tool_definitions import DefinitionJson, encode_definition, parse_definitions
 from skills.files.visible_text import VisibleText
@@ -155,6 +161,13 @@ class VersionPage:
         return find_cache_boundaries(
             (segment.volatility, at) for segment, at in zip(self.segments, offsets, strict=False)
         )
+
+    @cached_property
+    def skill_files(self) -> list[dict[str, Any]]:
+        """The skill files that the version offers, each with its text."""
+        files = self.version.skill_files
+        contents = get_contents(self.workspace, [file["content"] for file in files])
+        return [file | {"text": decode_skill_file(contents.get(file["content"]))} for file in files]
 
     @cached_property
     def lockfile_origins(self) -> list[tuple[Origin, str]]:

@@ -16,6 +16,7 @@ from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment, normalize_section_name
 from prompts.assembly.tool_definitions import ToolDefinition
+from prompts.inputs.skill_files import SkillFile
 from prompts.proof.canonical import encode_plain_json
 from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
 
@@ -38,6 +39,7 @@ class StoredSegments:
     report: str
     digest: str
     text_digest: str
+    skill_files: list[dict[str, Any]]
 
 
 @dataclass
@@ -50,15 +52,17 @@ class PackedPrompt:
     report: str
     text_digest: str
     contents: dict[str, bytes] = field(default_factory=dict)
+    skill_files: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def plain_digest(self) -> str:
         """The digest that versions had before digests were salted."""
-        return hash_segments(self.layout, self.tools, self.segments)
+        return hash_segments(self.layout, self.tools, self.segments, self.skill_files)
 
     def apply_salts(self, salted: Mapping[str, SaltedDigest]) -> StoredSegments:
         """Replace the plain digests. Those that are not in `salted` are kept: their content is not stored."""
         rows = [replace_digests(row, salted) for row in self.segments]
+        skill_files = [replace_digests(row, salted) for row in self.skill_files]
         tools, report = (
             salted[name].digest if name in salted else name for name in (self.tools, self.report)
         )
@@ -67,8 +71,9 @@ class PackedPrompt:
             rows,
             tools,
             report,
-            hash_segments(self.layout, tools, rows),
+            hash_segments(self.layout, tools, rows, skill_files),
             salt_digest(self.text_digest, combine_text_salts(rows, salts)),
+            skill_files,
         )
 
 
@@ -76,14 +81,19 @@ def replace_digests(row: dict[str, Any], salted: Mapping[str, SaltedDigest]) -> 
     return row | {name: salted[row[name]].digest for name in CONTENT_KEYS if row.get(name) in salted}
 
 
-def hash_segments(layout: str, tools: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the digest of a version, which covers what affects its text and tools."""
+def hash_segments(
+    layout: str, tools: str, rows: Iterable[Mapping[str, Any]], skill_files: Iterable[Mapping[str, Any]] = ()
+) -> str:
+    """Return the digest of a version, which covers what bots get: its text, tools and skill files."""
     hashed_values = [[list_hashed_values(row), row["section"], row["volatility"]] for row in rows]
-    return sha256_digest(encode_plain_json([layout, tools, hashed_values]))
+    files = [[row["name"], row["content"]] for row in skill_files]
+    return sha256_digest(encode_plain_json([layout, tools, hashed_values, *([files] if files else [])]))
 
 
-def pack_prompt(prompt: AssembledPrompt, report: bytes) -> PackedPrompt:
-    """Pack a prompt into segment rows and contents."""
+def pack_prompt(
+    prompt: AssembledPrompt, report: bytes, skill_files: Iterable[SkillFile] = ()
+) -> PackedPrompt:
+    """Pack a prompt and the skill files that it offers into rows and contents."""
     contents: dict[str, bytes] = {}
 
     def keep(data: bytes) -> str:
@@ -95,7 +105,14 @@ def pack_prompt(prompt: AssembledPrompt, report: bytes) -> PackedPrompt:
     rows = [pack_segment(segment, keep, hyphenated) for segment in prompt.segments]
     tools = keep(encode_definitions(prompt.tools)) if prompt.tools else ""
     text_digest = sha256_digest(prompt.text.encode())
-    return PackedPrompt(prompt.layout, rows, tools, keep(report), text_digest, contents)
+    files = [pack_skill_file(file, keep) for file in skill_files]
+    return PackedPrompt(prompt.layout, rows, tools, keep(report), text_digest, contents, files)
+
+
+def pack_skill_file(file: SkillFile, keep: Callable[[bytes], str]) -> dict[str, Any]:
+    """Pack a skill file as JSON data: its name, content, size in bytes and origin."""
+    origin = {name: value for name, value in file.origin._asdict().items() if value}
+    return {"name": file.name, "content": keep(file.data), "size": len(file.data), "origin": origin}
 
 
 def pack_segment(

@@ -11,16 +11,17 @@ from core.db.fields import JOINED_BY
 from core.salted_digests import salt_digest
 from personas.erasure.services import ERASABLE_FIELDS
 from personas.models import Agent, Content, Erasure, Workspace, sha256_digest
-from prompts.assembly.segments import Segment
+from prompts.assembly.segments import Origin, Segment
 from prompts.hashed_rows import build_version_row
+from prompts.inputs.skill_files import SkillFile
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proof.text_salts import combine_text_salts
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
-from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
 from prompts.versions.tool_definitions import parse_definitions
 
 # Large columns of a version that lists do not show.
-HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
+HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes", "skill_files")
 ERASABLE_KINDS = frozenset(model.kind for model in ERASABLE_FIELDS)
 # Kind and id of a record, as in the origin of a stored segment.
 RecordKey = tuple[str, str]
@@ -44,7 +45,7 @@ def find_agent_prompt(agent: Agent, channel_slug: str) -> AgentPrompt | None:
 def list_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
     """List the versions, newest first, without the large columns."""
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    return rows.defer("segments", "sizes", "lockfile").order_by("-number")
+    return rows.defer("segments", "sizes", "lockfile", "skill_files").order_by("-number")
 
 
 def get_prompt_labels(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
@@ -120,6 +121,50 @@ def parse_definition_pair(
     return parse_definitions(contents.get(one)), parse_definitions(contents.get(other))
 
 
+def load_skill_files(version: PromptVersion) -> tuple[SkillFile, ...]:
+    """Return the skill files that a version offers, without erased ones."""
+    contents = get_contents(version.workspace_id, [row["content"] for row in version.skill_files])
+    return tuple(
+        [
+            SkillFile(row["name"], Origin(**row["origin"]), data)
+            for row in version.skill_files
+            if (data := contents.get(row["content"])) is not None
+        ]
+    )
+
+
+def get_skill_file_pair(one: PromptVersion, other: PromptVersion) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts of the skill files in which two versions differ, by name."""
+    rows = list_changed_skill_files(one.skill_files, other.skill_files)
+    contents = get_contents(one.workspace_id, {row["content"] for side in rows for row in side})
+    return read_skill_file_pair(rows, contents)
+
+
+SkillFileRows = Sequence[Mapping[str, Any]]
+
+
+def list_changed_skill_files(one: SkillFileRows, other: SkillFileRows) -> tuple[SkillFileRows, SkillFileRows]:
+    """Return the rows of two versions whose file the other version does not have under the same name."""
+    old, new = ({(row["name"], row["content"]) for row in rows} for rows in (one, other))
+    return (
+        [row for row in one if (row["name"], row["content"]) not in new],
+        [row for row in other if (row["name"], row["content"]) not in old],
+    )
+
+
+def read_skill_file_pair(
+    rows: tuple[SkillFileRows, SkillFileRows], contents: Mapping[str, bytes | None]
+) -> tuple[dict[str, str], dict[str, str]]:
+    old, new = (
+        {row["name"]: decode_skill_file(contents.get(row["content"])) for row in side} for side in rows
+    )
+    return old, new
+
+
+def decode_skill_file(data: bytes | None) -> str:
+    return ERASED_TEXT if data is None else data.decode(errors="replace")
+
+
 def get_build_report(version: PromptVersion) -> dict[str, Any]:
     """Return the build report: truncated and omitted parts, lost inputs and warnings."""
     return parse_build_report(get_version_contents(version, [version.report]), version)
@@ -155,6 +200,19 @@ def load_version_texts(workspace: Workspace | int, version_ids: Sequence[int]) -
     return {
         pk: "".join([segment.text for segment in unpack_segments(segments, hide_contents(contents, one))])
         for (pk, segments, _tools), one in zip(stored, hidden, strict=True)
+    }
+
+
+def load_skill_file_texts(
+    workspace: Workspace | int, version_ids: Sequence[int]
+) -> dict[int, dict[str, str]]:
+    """Return the skill files of versions by id and name."""
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=version_ids)
+    stored = dict(rows.values_list("pk", "skill_files"))
+    contents = get_contents(workspace, {row["content"] for files in stored.values() for row in files})
+    return {
+        pk: {row["name"]: decode_skill_file(contents.get(row["content"])) for row in files}
+        for pk, files in stored.items()
     }
 
 

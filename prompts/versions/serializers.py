@@ -9,6 +9,7 @@ from personas.api.schema import (
     array_schema,
     datetime_schema,
     digest_schema,
+    enum_schema,
     integer_schema,
     nullable_schema,
     object_schema,
@@ -34,6 +35,27 @@ LABEL_SCHEMA = object_schema(
         "moved_at": datetime_schema(),
     },
     title="LabelPosition",
+)
+SKILL_ORIGIN_SCHEMA = object_schema(
+    {
+        "kind": enum_schema(
+            ["skill", "context_file"],
+            description="Whether it is a skill record or a discovered skill.",
+            title="SkillFileOriginKind",
+        ),
+        "id": integer_schema(1),
+        "revision": integer_schema(1),
+    },
+    title="SkillFileOrigin",
+)
+OFFERED_SKILL_SCHEMA = object_schema(
+    {
+        "name": TEXT_SCHEMA,
+        "digest": digest_schema(description="Salted digest of the SKILL.md. It changes with its text."),
+        "size": integer_schema(description="Size of the SKILL.md in bytes."),
+        "origin": SKILL_ORIGIN_SCHEMA,
+    },
+    title="OfferedSkill",
 )
 CAUSE_SCHEMA = object_schema(
     {
@@ -67,6 +89,20 @@ USAGE_SCHEMA = object_schema(USAGE_FIELDS, description="A version with this dige
 
 def version_ref_json(version: PromptVersion) -> dict[str, Any]:
     return {"version": version.number, "digest": version.digest}
+
+
+def offered_skill_json(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": file["name"],
+        "digest": file["content"],
+        "size": file["size"],
+        "origin": skill_file_origin_json(file),
+    }
+
+
+def skill_file_origin_json(file: Mapping[str, Any]) -> dict[str, Any]:
+    origin = file["origin"]
+    return {"kind": origin["kind"], "id": int(origin["id"]), "revision": origin["revision"]}
 
 
 def label_json(label: PromptLabel) -> dict[str, Any]:
@@ -123,6 +159,7 @@ def version_json(version: PromptVersion) -> dict[str, Any]:
             "compiler": version.compiler,
             **version.lockfile,
             "parts": get_lockfile_parts(version),
+            "skill_files": version.skill_files,
         },
         "causes": version.causes,
         "author": version.author_label,

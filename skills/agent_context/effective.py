@@ -335,8 +335,8 @@ def resolve_duplicate_skills(skills: Iterable[AgentSkill]) -> Iterable[AgentSkil
 class AgentContextLoader(ContextLoader):
     """Loads the context of a single agent. Files and skills take one query each.
 
-    With `has_contents`, all files of the agent's sources are loaded with their contents. Without it, only
-    skill files are loaded, without contents.
+    With `has_contents`, all files of the agent's sources are loaded with their contents, and skills with
+    their instructions. Without it, only skill files are loaded, without contents.
     """
 
     def __init__(
@@ -429,7 +429,9 @@ def build_candidate_queries(
     revision = "in_force__content" if has_contents else "in_force"
     skill_links = SkillLink.objects.in_workspace(workspace).filter(skill=OuterRef("pk"), agent=agent_id)
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
-    skills = skills.filter(Q(for_all_agents=True) | Exists(skill_links)).defer("body")
+    skills = skills.filter(Q(for_all_agents=True) | Exists(skill_links))
+    if not has_contents:
+        skills = skills.defer("body")
     return [
         visible.select_related(revision, "newest", "source").order_by("name", "pk"),
         skills.order_by("name", "pk"),

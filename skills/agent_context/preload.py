@@ -64,8 +64,8 @@ def build_skill_queries(
     """Return one query per field of WorkspaceSkills."""
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
-        # Prompts do not contain the bodies of skills, so this large column is loaded only on access.
-        skills.defer("body").order_by("name", "pk"),
+        # With their instructions: a version stores the file of each skill that it offers.
+        skills.order_by("name", "pk"),
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         list_assigned_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),

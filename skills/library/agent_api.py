@@ -1,11 +1,9 @@
-"""API for the skills of an agent: the effective list, and the instructions of one skill."""
+"""API for the effective skills of an agent, as they are now: released or not."""
 
 from typing import Any
 
-from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED_RESPONSES
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import complete_list_response
@@ -21,12 +19,8 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from skills.agent_context.effective import AgentSkill, get_effective_context
-from skills.api_helpers import (
-    TEXT_SCHEMA,
-    agent_or_404,
-    conditional_response,
-)
-from skills.library.selectors import SkillInstructions, SkillOrigin, get_skill_instructions
+from skills.api_helpers import TEXT_SCHEMA, agent_or_404
+from skills.library.selectors import SkillOrigin
 
 ORIGIN_SCHEMA = object_schema(
     {
@@ -55,28 +49,11 @@ AGENT_SKILL_SCHEMA = object_schema(
     },
     title="AgentSkill",
 )
-INSTRUCTIONS_SCHEMA = object_schema(
-    {
-        "agent": TEXT_SCHEMA,
-        "name": TEXT_SCHEMA,
-        "description": TEXT_SCHEMA,
-        "body": TEXT_SCHEMA,
-        "origin": ORIGIN_SCHEMA,
-    },
-    title="SkillInstructions",
-)
 
 
 def index(call: ApiRequest, agent: str) -> ApiResponse:
     context = get_effective_context(agent_or_404(call, agent, is_live=True))
     return complete_list_response([agent_skill_json(skill) for skill in context.skills])
-
-
-def retrieve_instructions(call: ApiRequest, agent: str, name: str) -> ApiResponse:
-    instructions = get_skill_instructions(agent_or_404(call, agent, is_live=True), name)
-    if instructions is None:
-        raise Http404
-    return conditional_response(call, {"agent": agent} | instructions_json(instructions))
 
 
 def agent_skill_json(skill: AgentSkill) -> dict[str, Any]:
@@ -109,15 +86,6 @@ def origin_json(origin: SkillOrigin) -> dict[str, Any]:
     }
 
 
-def instructions_json(instructions: SkillInstructions) -> dict[str, Any]:
-    return {
-        "name": instructions.name,
-        "description": instructions.description,
-        "body": instructions.body,
-        "origin": origin_json(instructions.origin),
-    }
-
-
 urlpatterns: list[URLPattern] = [
     endpoint(
         "agents/<slug:agent>/skills",
@@ -126,23 +94,8 @@ urlpatterns: list[URLPattern] = [
             index,
             "List the skills of an agent",
             operation_id="listAgentSkills",
-            bots=True,
             touches=Touches.AGENT,
             answer=page_schema(AGENT_SKILL_SCHEMA),
-            tag="agents",
-        ),
-    ),
-    endpoint(
-        "agents/<slug:agent>/skills/<str:name>",
-        "agent-skills-one",
-        get=Operation(
-            retrieve_instructions,
-            "Get the instructions of a skill of an agent",
-            operation_id="getAgentSkill",
-            bots=True,
-            touches=Touches.AGENT,
-            answer=INSTRUCTIONS_SCHEMA,
-            extra_responses=NOT_MODIFIED_RESPONSES,
             tag="agents",
         ),
     ),

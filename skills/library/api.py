@@ -1,9 +1,7 @@
 """API for skill records, with import from and export to SKILL.md."""
 
 from collections.abc import Iterable, Mapping
-from io import BytesIO
 from typing import Any
-from zipfile import ZipFile
 
 from django.db.models import Prefetch, Q, QuerySet
 from django.urls import URLPattern
@@ -34,10 +32,9 @@ from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
 from skills.library.selectors import list_skills
 from skills.library.services import (
     METADATA_FORMAT_MESSAGE,
-    SKILL_FILE_NAME,
     InvalidSkillFile,
-    build_skill_archive,
     import_skill,
+    render_skill_file,
 )
 from skills.models import Skill, SkillLink
 from skills.skill_format.decode import MAX_FILE_BYTES
@@ -120,7 +117,6 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
         return ApiResponse(200, text, content_type=f"{MARKDOWN_TYPE}; charset=utf-8")
 
     options: dict[str, Any] = {
-        "bots": True,
         "touches": skills.read_touches,
         "answer": SKILL_FILE_SCHEMA,
         "extra_content": {MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
@@ -139,25 +135,7 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
                 **options,
             ),
         ),
-        # The location of a skill in prompts. The path ends like that of a file, because some layouts print
-        # the folder only, and bots append the file's name.
-        endpoint(
-            f"{path}/{SKILL_FILE_NAME}",
-            "skills-location",
-            get=Operation(
-                export_file,
-                "Get a skill as a SKILL.md file, at the path that prompts contain",
-                operation_id="getSkillMarkdown",
-                **options,
-            ),
-        ),
     ]
-
-
-def render_skill_file(skill: Skill) -> bytes:
-    """Return the bytes of the skill's SKILL.md, taken from the zip archive that the export page sends."""
-    with ZipFile(BytesIO(build_skill_archive(skill))) as archive:
-        return archive.read(f"{skill.name}/{SKILL_FILE_NAME}")
 
 
 def is_json_preferred(accept: str) -> bool:

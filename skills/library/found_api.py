@@ -313,7 +313,6 @@ urlpatterns: list[URLPattern] = [
             index,
             "List skills discovered in sources",
             operation_id="listDiscoveredSkills",
-            bots=True,
             touches=Touches.AGENT,
             answer=page_schema(FOUND_SKILL_SCHEMA),
             query={
@@ -358,7 +357,6 @@ urlpatterns: list[URLPattern] = [
             retrieve_found_skill,
             "Get a discovered skill",
             operation_id="getDiscoveredSkill",
-            bots=True,
             touches=Touches.AGENT,
             answer=FOUND_SKILL_DETAIL_SCHEMA,
             tag="discovered-skills",

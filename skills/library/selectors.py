@@ -6,11 +6,10 @@ from typing import Literal, NamedTuple
 from django.db.models import Count, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from skills.agent_context.effective import AgentContextLoader, AgentSkill, get_effective_context
+from skills.agent_context.effective import AgentContextLoader, AgentSkill
 from skills.agent_context.skill_validity import SkillReaders
 from skills.files.selectors import get_known_paths, list_bundled_paths, list_untrusted_skills
 from skills.models import ContextFile, Reach, Skill, SourceKind
-from skills.skill_format.parser import parse_skill
 from skills.skill_format.references import list_referenced_paths
 from skills.sources.readers import ContextReader, get_readers_by_agent
 
@@ -50,53 +49,6 @@ class SkillOrigin(NamedTuple):
     pk: int
     revision: int
     digest: str = ""
-
-
-@dataclass(frozen=True)
-class SkillInstructions:
-    """A skill with its full instructions."""
-
-    name: str
-    description: str
-    body: str
-    origin: SkillOrigin
-
-
-def get_skill_instructions(agent: Agent, name: str) -> SkillInstructions | None:
-    """Return the instructions of the skill that the agent uses under this name, or None."""
-    skill = next(
-        (
-            candidate
-            for candidate in get_effective_context(agent).skills
-            if candidate.is_used and candidate.name == name
-        ),
-        None,
-    )
-    return build_instructions(skill) if skill else None
-
-
-def build_instructions(agent_skill: AgentSkill) -> SkillInstructions | None:
-    if agent_skill.skill is not None:
-        skill = agent_skill.skill
-        return SkillInstructions(
-            skill.name, skill.description, skill.body, SkillOrigin("skill", skill.pk, skill.revision)
-        )
-    return build_found_instructions(agent_skill, agent_skill.file) if agent_skill.file else None
-
-
-def build_found_instructions(agent_skill: AgentSkill, file: ContextFile) -> SkillInstructions | None:
-    """Parse the instructions of a discovered skill from its revision in force.
-
-    Return None if no revision is in force, or if its content was erased.
-    """
-    revision = file.in_force
-    if revision is None or revision.content.data is None:
-        return None
-    parsed = parse_skill(bytes(revision.content.data), folder_name=get_folder_name(file.path)).skill
-    origin = SkillOrigin("file", file.pk, revision.number, revision.digest)
-    return (
-        SkillInstructions(agent_skill.name, agent_skill.description, parsed.body, origin) if parsed else None
-    )
 
 
 def list_uncopied_files(file: ContextFile, body: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Import, copy and export skills as SKILL.md files, and assign skills to agents."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -30,6 +31,8 @@ from skills.skill_format.parser import (
 from skills.skill_format.tolerance import STRICT_TOLERANCE, apply_tolerance
 
 SKILL_FILE_NAME = "SKILL.md"
+# Each build renders the skills of its agents, and few of them have changed since the last build.
+RENDERED_SKILLS = 100
 METADATA_FORMAT_MESSAGE = format_lazy(
     gettext_lazy(
         "Metadata must have one “key: value” pair per line. Keys and values "
@@ -207,6 +210,11 @@ def get_copyable_revision(file: ContextFile) -> FileRevision:
 
 def build_skill_archive(skill: Skill) -> bytes:
     """Return a zip archive of the skill: a folder with the skill's name that contains the SKILL.md."""
+    return write_zip([(f"{skill.name}/{SKILL_FILE_NAME}", render_skill_file(skill))])
+
+
+def render_skill_file(skill: Skill) -> bytes:
+    """Return the bytes of the skill's SKILL.md; raise SkillNotExportable if it has none."""
     parsed = ParsedSkill(
         name=skill.name,
         description=skill.description,
@@ -218,11 +226,16 @@ def build_skill_archive(skill: Skill) -> bytes:
         body=skill.body,
     )
     try:
-        return write_zip([(f"{skill.name}/{SKILL_FILE_NAME}", render_skill(parsed).encode())])
+        return render_skill_cached(parsed)
     except InvalidSkill as error:
         raise SkillNotExportable(
             _("This skill cannot be exported: %(problem)s") % {"problem": error}
         ) from error
+
+
+@lru_cache(maxsize=RENDERED_SKILLS)
+def render_skill_cached(parsed: ParsedSkill) -> bytes:
+    return render_skill(parsed).encode()
 
 
 @transaction.atomic

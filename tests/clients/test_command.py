@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from dramatis_client.command.parser import EXIT_CODES
 from tests.clients.drivers import KEY
 from tests.clients.stub_server import StubResponse, StubServer, hash_text, problem_response, prompt_response
 
-JSON = {"Content-Type": "application/json"}
+JSON, MARKDOWN = {"Content-Type": "application/json"}, {"Content-Type": "text/markdown; charset=utf-8"}
 NOTHING_WRONG = {"run": {}, "stored": 1, "refused": [], "quarantined": [], "invalid": [], "unused": []}
 
 
@@ -95,15 +96,16 @@ def test_render_takes_facts_as_json_or_text(stub_server, capfd):
     assert main(["render", "pilot", "deck", "--fact", "task"]) == 2
 
 
-def skill_entry(name: str, *, kind: str = "skill", is_used: bool = True) -> dict[str, object]:
-    return {"name": name, "is_used": is_used, "origin": {"kind": kind}}
+def skill_entry(name: str, *, kind: str = "skill") -> dict[str, object]:
+    return {"name": name, "origin": {"kind": kind}}
 
 
-def skill_responses(**texts: str) -> list[StubResponse]:
-    listed = [skill_entry(name) for name in texts]
-    others = [skill_entry("found", kind="file"), skill_entry("hidden", is_used=False)]
-    files = [json_response({"name": name, "text": text}) for name, text in texts.items()]
-    return [json_response({"items": [*listed, *others], "next_cursor": None}), *files]
+def skill_responses(*, channels: Sequence[str] = ("deck",), **texts: str) -> list[StubResponse]:
+    """The channels of the key, the skills of version 3, and the files of those that are records."""
+    prompts = [{"agent": "pilot", "channel": channel} for channel in channels]
+    listed = [*map(skill_entry, texts), skill_entry("found", kind="context_file")]
+    files = [StubResponse(200, text.encode(), MARKDOWN) for text in texts.values()]
+    return [json_response({"prompts": prompts}), json_response({"version": 3, "items": listed}), *files]
 
 
 def test_pull_writes_one_folder_per_skill_and_removes_those_that_are_gone(stub_server, capfd, tmp_path):
@@ -113,15 +115,26 @@ def test_pull_writes_one_folder_per_skill_and_removes_those_that_are_gone(stub_s
     assert capfd.readouterr().err == "dramatis: 2 written, 0 unchanged, 0 removed.\n"
     assert (folder / "tea/SKILL.md").read_bytes() == b"Boil water.\n"
     assert [request.path for request in stub_server.requests] == [
-        "/api/v1/agents/pilot/skills",
-        "/api/v1/skills/tea/SKILL.md",
-        "/api/v1/skills/pot/SKILL.md",
+        "/api/v1/me",
+        "/api/v1/agents/pilot/channels/deck/skills",
+        "/api/v1/agents/pilot/channels/deck/skills/tea/SKILL.md?version=3",
+        "/api/v1/agents/pilot/channels/deck/skills/pot/SKILL.md?version=3",
     ]
     (folder / "pot/notes.md").write_text("Mine.")
     stub_server.respond_with(*skill_responses(tea="Boil water.\n"))
     assert main(["pull", "pilot", str(folder)]) == 0
     assert capfd.readouterr().err == "dramatis: 0 written, 1 unchanged, 1 removed.\n"
     assert sorted(path.name for path in (folder / "pot").iterdir()) == ["notes.md"]
+
+
+def test_pull_names_the_channels_to_choose_from(stub_server, capfd, tmp_path):
+    stub_server.respond_with(skill_responses(channels=["deck", "web"])[0])
+    assert main(["pull", "pilot", str(tmp_path)]) == 2
+    assert "channel is required. This agent has: deck, web." in capfd.readouterr().err
+    stub_server.respond_with(*skill_responses(tea="Boil water.\n")[1:])
+    options = ["--channel", "web", "--label", "staging"]
+    assert main(["pull", "pilot", str(tmp_path), *options]) == 0
+    assert stub_server.requests[-2].path == "/api/v1/agents/pilot/channels/web/skills?label=staging"
 
 
 def test_pull_leaves_other_folders_and_bad_names_alone(stub_server, capfd, tmp_path):

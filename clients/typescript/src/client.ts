@@ -203,11 +203,20 @@ export class Client {
     }));
   }
 
-  /** Return the full instructions of one of the agent's skills. */
-  async skill(agent: string, name: string, options: Partial<CallOptions> = {}): Promise<Skill> {
-    const request = getRequest(`agents/${quoteSegment(agent)}/skills/${quoteSegment(name)}`);
-    const response = await this.#call(request, options);
-    return parseRecord<Schemas["SkillInstructions"], Skill>(response, (document) => ({
+  /**
+   * Return the full instructions of one of the agent's skills, as released.
+   * `channel` is required if the agent has several channels that the key may use.
+   */
+  async skill(
+    agent: string,
+    name: string,
+    options: Partial<CallOptions> & { channel?: string; label?: string } = {},
+  ): Promise<Skill> {
+    const { channel, label, ...call } = options;
+    const query = new URLSearchParams({ ...(channel && { channel }), ...(label && { label }) }).toString();
+    const path = `agents/${quoteSegment(agent)}/skills/${quoteSegment(name)}`;
+    const response = await this.#call(getRequest(query ? `${path}?${query}` : path), call);
+    return parseRecord<Schemas["ServedSkill"], Skill>(response, (document) => ({
       name: requireText(document["name"]),
       description: requireText(document["description"] ?? ""),
       body: requireText(document["body"]),

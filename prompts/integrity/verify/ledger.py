@@ -23,7 +23,7 @@ from prompts.proof.ledger_blocks import SealedRow
 
 ENTRY_COLUMNS = (
     *("workspace_id", "key_id", "user_id", "reader_label", "prompt_id", "label", "version_id", "slots"),
-    *("served_digest", "size", "status", "request_id", "at", "seal"),
+    *("served_digest", "size", "status", "request_id", "at", "seal", "skill"),
 )
 BLOCK_COLUMNS = (
     *("workspace_id", "sequence", "first_id", "last_id", "count", "rows", "first_at", "last_at", "at"),

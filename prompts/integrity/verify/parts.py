@@ -30,7 +30,9 @@ class PartTracker:
         self.parts = apply_lockfile(self.parts, version.lockfile)
         before, self.revisions = (
             self.revisions,
-            get_part_revisions(version.segments, self.parts if version.tools else ()),
+            get_part_revisions(
+                [*version.segments, *version.skill_files], self.parts if version.tools else ()
+            ),
         )
         changes = diff_part_revisions(before, self.revisions)
         return [(kind, key, revision) for (kind, key), revision in changes.items()]

@@ -44,13 +44,15 @@ def find_chain_faults(version: PromptVersion) -> Iterator[str]:
 
 def find_digest_faults(version: PromptVersion) -> Iterator[str]:
     """Recompute the digest from the stored segments."""
-    if hash_segments(version.layout, version.tools, version.segments) != version.digest:
+    computed = hash_segments(version.layout, version.tools, version.segments, version.skill_files)
+    if computed != version.digest:
         yield _("The segments do not match the digest.")
 
 
 def find_content_faults(version: PromptVersion) -> Iterator[str]:
     """Check each content and then the whole text against its digest; erased content is not a fault."""
     digests = list_content_digests(version.segments, version.tools) | {version.report}
+    digests |= {row["content"] for row in version.skill_files}
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest__in=digests)
     contents_by_digest = {row.digest: row for row in rows}
     yield from (

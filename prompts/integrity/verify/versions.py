@@ -26,7 +26,7 @@ TABLE = VersionRow.table
 COLUMNS = (
     *("workspace_id", "prompt_id", "number", "digest", "text_digest", "layout", "compiler", "segments"),
     *("tools", "report", "characters", "tokens", "sizes", "lockfile", "causes", "author_label", "message"),
-    *("created_at", "previous_hash", "hash"),
+    *("created_at", "previous_hash", "hash", "skill_files"),
 )
 
 
@@ -88,6 +88,7 @@ class VersionVerifier:
     def collect_digests(self, row: RowLike) -> None:
         """Collect the digests that the previous version did not use; the others were collected with it."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
+        digests |= {file["content"] for file in row.skill_files}
         if manifest := row.lockfile.get("inputs"):
             digests.add(manifest)
             self.pending_manifests.add(manifest)

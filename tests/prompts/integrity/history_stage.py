@@ -34,6 +34,7 @@ from tests.factories import (
     make_agent,
     make_channel,
     make_memory,
+    make_skill,
     make_soul,
     make_tool,
     make_user,
@@ -120,6 +121,7 @@ def create_agents(history: History) -> None:
         make_soul(workspace, text="Be brave."),
         make_tool(workspace, "sound_horn", description="Loud."),
     )
+    make_skill(workspace, "knots", body="Tie a bowline.", for_all_agents=True)
     make_agent(workspace, "pilot", soul=soul, tools=[tool], channels=[deck, mast])
     make_agent(workspace, "cook", soul=soul, channels=[deck])
     history.build()

@@ -125,6 +125,7 @@ OTHER = {
     "key_id": 10**9,
     "user_id": 7,
     "version_id": 10**9,
+    "skill": "tea",
 }
 
 

@@ -52,6 +52,7 @@ def version(number, agent=3, channel=2, **changes) -> VersionRow:
         "author": "user:1",
         "message": "Warmer words — häufig",
         "at": AT + timedelta(minutes=number),
+        "skill_files": [{"name": "tea", "content": text_digest(f"Tea {number}"), "size": 5, "origin": {}}],
     }
     return VersionRow(**(values | changes))
 
@@ -93,6 +94,7 @@ def served_row(nth, **changes) -> LedgerRow:
         "status": 200 if nth % 5 else 304,
         "request_id": f"req-{nth}",
         "at": AT + timedelta(seconds=nth),
+        "skill": None if nth % 4 else "tea",
     }
     return LedgerRow(**(values | changes))
 

@@ -1,7 +1,7 @@
 """Blocking client, safe to share between threads."""
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from dramatis_client.core import PRODUCTION, ClientCore, Files
+from dramatis_client.core import PRODUCTION, ClientCore, Files, SkillSelection
 from dramatis_client.facts import RenderFacts
 from dramatis_client.io import (
     DiskAccess,
@@ -130,27 +130,42 @@ class Client:
         agent: str,
         name: str,
         *,
+        channel: str = "",
+        label: str = "",
         timeout: float | None = None,
         attempts: int | None = None,
     ) -> Skill:
-        """Return the full instructions of one of the agent's skills."""
-        return self._run(self._core.skill(agent, name, CallOptions(timeout, attempts)))
+        """Return the full instructions of one of the agent's skills, as released.
+
+        `channel` is required if the agent has several channels that the key may use.
+        """
+        return self._run(
+            self._core.skill(agent, name, SkillSelection(channel, label), CallOptions(timeout, attempts))
+        )
 
     def pull(
         self,
         agent: str,
         *,
+        channel: str = "",
+        label: str = "",
         timeout: float | None = None,
         attempts: int | None = None,
     ) -> dict[str, str]:
-        """Return the SKILL.md of each skill of the agent that was written on the server, by name."""
-        return self._run(self._core.pull(agent, CallOptions(timeout, attempts)))
+        """Return the SKILL.md of each released skill of the agent that was written on the server, by name.
+
+        `channel` is required if the agent has several channels that the key may use.
+        """
+        return self._run(
+            self._core.pull(agent, SkillSelection(channel, label), CallOptions(timeout, attempts))
+        )
 
     def report(
         self,
         prompt: Prompt,
         *,
         text: str | None = None,
+        skills: Mapping[str, str] | None = None,
         request_id: str = "",
         path: str = "",
         reason: str = "",
@@ -160,10 +175,11 @@ class Client:
     ) -> dict[str, Any]:
         """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it.
 
-        `path` is the loaded file, `reason` why it was loaded, and `session` the session of the bot.
+        `skills` are the texts of all SKILL.md files that the bot has pulled, by name. `path` is the loaded
+        file, `reason` why it was loaded, and `session` the session of the bot.
         """
         facts = {"request_id": request_id, "path": path, "reason": reason, "session": session}
-        return self._run(self._core.report(prompt, text, facts, CallOptions(timeout, attempts)))
+        return self._run(self._core.report(prompt, text, skills, facts, CallOptions(timeout, attempts)))
 
     def push(
         self,

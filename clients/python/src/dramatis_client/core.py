@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dramatis_client import requests
 from dramatis_client.cache import UNAUTHORIZED, PromptCache
@@ -22,6 +22,23 @@ from dramatis_client.version import __version__
 Files = Mapping[str, str] | Iterable[tuple[str, str]]
 PRODUCTION = "production"
 T = TypeVar("T")
+
+
+class SkillSelection(NamedTuple):
+    """The channel and the label whose version offers a skill; empty: chosen by the server."""
+
+    channel: str = ""
+    label: str = ""
+
+    def to_params(self) -> dict[str, str]:
+        return {name: value for name, value in self._asdict().items() if value}
+
+
+class OfferedSkills(NamedTuple):
+    """The number of a version, and the names of the skills that it offers."""
+
+    version: int
+    names: list[str]
 
 
 class ClientCore:
@@ -80,25 +97,47 @@ class ClientCore:
         response = yield from self.call(requests.post_request(path, {"is_done": is_done}), options)
         return response.json()
 
-    def skill(self, agent: str, name: str, options: CallOptions) -> Plan[Skill]:
-        request = requests.get_request(f"agents/{quote_segment(agent)}/skills/{quote_segment(name)}")
-        response = yield from self.call(request, options)
+    def skill(self, agent: str, name: str, selection: SkillSelection, options: CallOptions) -> Plan[Skill]:
+        path = f"agents/{quote_segment(agent)}/skills/{quote_segment(name)}"
+        response = yield from self.call(requests.get_request(path, **selection.to_params()), options)
         return parse_record(Skill.from_json, response)
 
-    def pull(self, agent: str, options: CallOptions) -> Plan[dict[str, str]]:
-        response = yield from self.call(
-            requests.get_request(f"agents/{quote_segment(agent)}/skills"), options
-        )
-        names = parse_record(list_stored_skills, response)
+    def pull(self, agent: str, selection: SkillSelection, options: CallOptions) -> Plan[dict[str, str]]:
+        channel = selection.channel or (yield from self.find_only_channel(agent, options))
+        path = f"agents/{quote_segment(agent)}/channels/{quote_segment(channel)}/skills"
+        label = {"label": selection.label} if selection.label else {}
+        response = yield from self.call(requests.get_request(path, **label), options)
+        offered = parse_record(list_stored_skills, response)
         files: dict[str, str] = {}
-        for name in names:
-            request = requests.get_request(f"skills/{quote_segment(name)}/SKILL.md")
+        for name in offered.names:
+            # All files are those of one version, even if another is released meanwhile.
+            params = {**label, "version": str(offered.version)}
+            request = requests.get_request(f"{path}/{quote_segment(name)}/SKILL.md", **params)
             response = yield from self.call(request, options)
-            files[name] = parse_record(lambda document: str(document["text"]), response)
+            files[name] = response.content.decode()
         return files
 
+    def find_only_channel(self, agent: str, options: CallOptions) -> Plan[str]:
+        """Return the channel on which the key may fetch the agent, if there is only one."""
+        response = yield from self.call(requests.get_request("me"), options)
+        channels = parse_record(
+            lambda document: [str(one["channel"]) for one in document["prompts"] if one["agent"] == agent],
+            response,
+        )
+        if len(channels) != 1:
+            known = (
+                f"This agent has: {', '.join(channels)}." if channels else "The key has none of this agent."
+            )
+            raise ValueError(f"channel is required. {known}")
+        return channels[0]
+
     def report(
-        self, prompt: Prompt, text: str | None, facts: Mapping[str, str], options: CallOptions
+        self,
+        prompt: Prompt,
+        text: str | None,
+        skills: Mapping[str, str] | None,
+        facts: Mapping[str, str],
+        options: CallOptions,
     ) -> Plan[dict[str, Any]]:
         body: dict[str, Any] = {
             "agent": prompt.agent,
@@ -109,6 +148,10 @@ class ClientCore:
         # A fallback was not served, so it has no ledger row.
         if prompt.ledger_id:
             body["ledger_id"] = prompt.ledger_id
+        if skills is not None:
+            body["skills"] = [
+                {"name": name, "digest": sha256(file.encode()).hexdigest()} for name, file in skills.items()
+            ]
         body |= {name: value for name, value in facts.items() if value}
         response = yield from self.call(requests.post_request("prompts:report", body), options)
         return response.json()
@@ -155,13 +198,10 @@ def hash_replay(document: Mapping[str, Any]) -> str:
     return sha256(f"dramatis:salted:v1\n{salt}\n{digest}".encode()).hexdigest() if salt else digest
 
 
-def list_stored_skills(document: Mapping[str, Any]) -> list[str]:
-    """List the names of the skills that the agent uses and that are stored on the server without a file."""
-    return [
-        str(skill["name"])
-        for skill in document["items"]
-        if skill["is_used"] and skill["origin"]["kind"] == "skill"
-    ]
+def list_stored_skills(document: Mapping[str, Any]) -> OfferedSkills:
+    """List the skills that a version offers and that are stored on the server without a file."""
+    names = [str(skill["name"]) for skill in document["items"] if skill["origin"]["kind"] == "skill"]
+    return OfferedSkills(int(document["version"]), names)
 
 
 def parse_record(parse: Callable[[Mapping[str, Any]], T], response: Response) -> T:

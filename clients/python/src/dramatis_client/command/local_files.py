@@ -36,7 +36,8 @@ def run_push(options: argparse.Namespace) -> int:
 
 def run_pull(options: argparse.Namespace) -> int:
     with open_client(options) as server:
-        result = write_skill_folders(options.folder, server.pull(options.agent))
+        files = server.pull(options.agent, channel=options.channel, label=options.label)
+    result = write_skill_folders(options.folder, files)
     print_notes([f"skipped: {escape(name)}: {reason}" for name, reason in result.skipped.items()], EXIT_DONE)
     counts = (
         f"{len(result.written)} written, {len(result.unchanged)} unchanged, {len(result.removed)} removed"

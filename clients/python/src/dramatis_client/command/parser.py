@@ -115,6 +115,8 @@ def add_push_arguments(command: argparse.ArgumentParser) -> None:
 def add_pull_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("agent")
     command.add_argument("folder", help="folder for the skills; each gets a subfolder")
+    command.add_argument("--channel", default="", help="required if the agent has several channels")
+    command.add_argument("--label", default="", help="default: production")
     command.set_defaults(run=run_pull)
 
 
