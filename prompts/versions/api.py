@@ -93,7 +93,7 @@ VERSION_SUMMARY_SCHEMA = object_schema(
 SECTION_SCHEMA = object_schema(
     {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}, title="VersionSection"
 )
-TEXT_FIELDS = ("text", "text_digest", "blocks", "segments", "tools")
+TEXT_FIELDS = ("text", "text_digest", "blocks", "segments", "tools", "skill_files")
 NO_TEXT_NOTE = "Null for bot keys and keys limited to labels. Fetch the prompt instead."
 VERSION_SCHEMA = object_schema(
     {
@@ -118,10 +118,12 @@ VERSION_SCHEMA = object_schema(
                 "description": f"Definitions for the provider. {NO_TEXT_NOTE}",
             }
         ),
-        "skill_files": array_schema(
-            OFFERED_SKILL_SCHEMA,
-            most=100_000,
-            description="The skills that the version offers. Bots read them with the prompt's label.",
+        "skill_files": nullable_schema(
+            array_schema(
+                OFFERED_SKILL_SCHEMA,
+                most=100_000,
+                description=f"The skills that the version offers. {NO_TEXT_NOTE}",
+            )
         ),
         "first": USAGE_SCHEMA,
     },
@@ -222,7 +224,6 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
             for name, (characters, tokens) in version.section_sizes.items()
         ],
         **text_fields,
-        "skill_files": [offered_skill_json(file) for file in version.skill_files],
         "first": version_usage_json(version, version.prompt) | version_reason_json(call, version),
     }
     return etag_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")
@@ -242,6 +243,7 @@ def version_text_json(version: PromptVersion) -> dict[str, Any]:
         "text_digest": sha256_digest(text.encode()),
         **text_parts_json(text, segments),
         "tools": get_tool_definitions(version),
+        "skill_files": [offered_skill_json(file) for file in version.skill_files],
     }
 
 

@@ -72,19 +72,9 @@ PERMISSIONS: dict[str, Permission] = {
     "POST rule-sets-restore": SOURCES,
     "POST rule-sets-restore-revision": SOURCES,
 }
-# Skills that bots read, until they are served as part of the version.
-SKILLS_FOR_BOTS = {
-    "GET skills-file",
-    "GET skills-location",
-    "GET agent-skills-list",
-    "GET agent-skills-one",
-    "GET found-skills-list",
-    "GET found-skills-one",
-}
 # Bots read names, numbers, states, digests and dates, and text only if they wrote it themselves. All other
 # text is served to them (SERVED). tests/isolation/test_bot_reads.py calls each of these operations.
 READ_BY_BOTS = {
-    *SKILLS_FOR_BOTS,
     "GET workspace-one",
     "GET memories-list",
     "GET memories-one",
@@ -121,6 +111,10 @@ FOR_BOTS = {
 SERVED = {
     "GET prompt": FETCH,
     "GET prompt-text": FETCH,
+    "GET prompt-skills": FETCH,
+    "GET prompt-skill": FETCH,
+    "GET prompt-skill-file": FETCH,
+    "GET agent-skills-one": FETCH,
     "POST render": RENDER,
     "POST batch-get": "",
     "GET me": "",
@@ -189,6 +183,7 @@ GROUPS = {
     "versions": "prompt",
     **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay", "bots"), "label"),
     **dict.fromkeys(("prompt", "prompt-text", "render", "batch-get"), "label"),
+    **dict.fromkeys(("prompt-skills", "prompt-skill", "prompt-skill-file", "agent-skills-one"), "label"),
 }
 ALL_LIMITS = {"agents", "channels", "labels"}
 # The limits with which a key may read or write what an operation reaches.

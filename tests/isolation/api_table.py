@@ -202,9 +202,7 @@ PLAIN_RULES = {"harness": "plain"}
 SKILLS: dict[str, Row] = {
     "POST skills-import": Row(body=constant({"text": TEXT}), narrow=403),
     "GET skills-file": Row({"name": row("skills")}),
-    "GET skills-location": Row({"name": row("skills")}),
     "GET agent-skills-list": Row(AGENT),
-    "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),
     "GET found-skills-trust": Row(narrow=403),
     "POST found-skills-trust": Row(body=constant({"is_required": False}), narrow=403),
@@ -397,9 +395,16 @@ PROMPTS: dict[str, Row] = {
         {**AGENT, "channel": row("channels")}, body=constant({"token_budget": 900})
     ),
 }
+SKILL_OF_PROMPT = {**PROMPT, "name": row("skills")}
 SERVING: dict[str, Row] = {
     "GET me": Row(),
-    **dict.fromkeys(("GET prompt", "GET prompt-text"), Row(PROMPT, beyond=403)),
+    **dict.fromkeys(("GET prompt", "GET prompt-text", "GET prompt-skills"), Row(PROMPT, beyond=403)),
+    **dict.fromkeys(("GET prompt-skill", "GET prompt-skill-file"), Row(SKILL_OF_PROMPT, beyond=403)),
+    "GET agent-skills-one": Row(
+        {**AGENT, "name": row("skills")},
+        query=lambda s, h: {"channel": row("channels")(s, h)},
+        beyond=403,
+    ),
     "POST render": Row(PROMPT, body=constant({}), beyond=403),
     # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),

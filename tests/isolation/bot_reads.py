@@ -17,7 +17,6 @@ from prompts.models import LedgerEntry, PromptVersion
 from prompts.settings.services import put_settings
 from tests.isolation.api_cast import Caller, rolled_back_as_test
 from tests.isolation.api_matrix import OWN, Cell, address, may_call
-from tests.isolation.api_policy import SKILLS_FOR_BOTS
 from tests.isolation.api_probe import call
 from tests.isolation.api_table import TABLE
 from tests.isolation.api_walk import ApiEndpoint
@@ -29,16 +28,18 @@ from tests.isolation.probe import Answer, response_texts
 BOTS = ("bot", "narrow bot", "reading bot", "fetching bot", "bot on channels", "bot of labels")
 # Operations that serve text of a version, each with a ledger row, and those that return no text.
 SERVED, NO_TEXT = "served", "no text"
-# Until skills are served as part of the version, they are left out. Then they are rows of the table below.
-LEFT_OUT = frozenset(SKILLS_FOR_BOTS)
 EXPECTED: dict[str, str] = {
     "GET prompt": SERVED,
     "GET prompt-text": SERVED,
     "POST render": SERVED,
     "POST batch-get": SERVED,
+    "GET prompt-skill": SERVED,
+    "GET prompt-skill-file": SERVED,
+    "GET agent-skills-one": SERVED,
     **dict.fromkeys(
         (
             "GET me",
+            "GET prompt-skills",
             "GET workspace-one",
             "GET memories-list",
             "GET memories-one",
@@ -79,11 +80,15 @@ PROMPTS: dict[str, Callable[[Any], list[Any]]] = {
     "POST batch-get": lambda response: [
         result["prompt"] for result in response.json()["results"] if result["status"] == "served"
     ],
+    "GET prompt-skill-file": lambda response: [{"skill": response.content.decode()}],
+    **dict.fromkeys(
+        ("GET prompt-skill", "GET agent-skills-one"), lambda response: [{"body": response.json()["body"]}]
+    ),
 }
 # Fields with names and other facts that are no text of prompts: bots may get them.
 NAMES = {
     *("Workspace.name", "Workspace.slug", "ApiKey.name", "Agent.slug", "Channel.slug", "Source.slug"),
-    *("PromptLabel.name", "LabelRule.name", "Release.label", "LedgerEntry.label"),
+    *("PromptLabel.name", "LabelRule.name", "Release.label", "LedgerEntry.label", "Skill.name"),
     *("PushedFile.path", "RefreshRun.cause", "RefreshRun.actor_label", "RefreshRun.error"),
     *("RefreshRun.refusals", "RefreshRun.missing_paths"),
 }
@@ -192,7 +197,7 @@ def post(caller: Caller, path: str, body: Any) -> Any:
 def find_expectation_gaps(endpoints: Iterable[ApiEndpoint]) -> list[str]:
     """Find operations that are open to bots without an expectation, and expectations without an operation."""
     names = {str(one) for one in endpoints if one.operation.bots or one.operation.is_for_all_keys}
-    known = {*EXPECTED, *LEFT_OUT}
+    known = {*EXPECTED}
     return [
         *(f"{name} is open to bots: add it to EXPECTED" for name in sorted(names - known)),
         *(f"{name} is expected and not open to bots" for name in sorted(known - names)),
@@ -234,7 +239,7 @@ def check_read(bot_stage: BotStage, caller: Caller, endpoint: ApiEndpoint, path:
     # A call names its task, whose text is recorded with the call.
     if "task" not in (body or {}):
         findings += ["served another text than the released one"] * any(
-            prompt["text"] != bot_stage.released for prompt in prompts
+            prompt["text"] != bot_stage.released for prompt in prompts if "text" in prompt
         )
     return findings + find_texts(bot_stage, answer, f"{path} {body} {recorded}")
 
@@ -253,8 +258,18 @@ def find_unrecorded_prompts(
             for name in ("text", "tools")
             if name in prompt and prompt[name] != replay[name]
         ]
+        if entry.skill is not None:
+            findings += find_skill_differences(prompt, replay["text"], entry)
         recorded += [replay["text"], json.dumps(replay["tools"])]
     return findings, " ".join(recorded)
+
+
+def find_skill_differences(served: dict[str, str], file: str, entry: LedgerEntry) -> list[str]:
+    """Compare what was served of a skill with the replayed file: all of it, or its instructions."""
+    is_same = (
+        served["skill"] == file if "skill" in served else file.rstrip().endswith(served["body"].rstrip())
+    )
+    return [] if is_same else [f"the replay of ledger row {entry.pk} is not the skill that was served"]
 
 
 def find_texts(bot_stage: BotStage, answer: Answer, allowed: str) -> list[str]:

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from personas.api import record_lookup
+from prompts.models import AgentPrompt
 from prompts.serving import services as serving
+from prompts.skill_files import services as skill_files
 from prompts.versions import api as versions_api
 from tests.isolation.api_cast import callers, known_callers, rolled_back_as_test  # noqa: F401  # fixtures
 from tests.isolation.api_walk import all_endpoints, operations_at
@@ -73,6 +75,20 @@ def test_a_ledger_row_that_is_left_out_is_found(bot_stage, monkeypatch):
     monkeypatch.setattr(serving, "insert_ledger_row", insert_nothing)
     found = run_bot_reads(bot_stage, endpoints_named("GET prompt", "POST render"), ["bot"]).findings
     assert sum("served 1 prompts and wrote 0 ledger rows" in one for one in found) == 3, found
+
+
+@pytest.mark.planted
+def test_a_draft_of_a_skill_file_is_found(bot_stage, monkeypatch):
+    load = skill_files.load_offering_version
+
+    def load_latest(resolution):
+        prompts = AgentPrompt.objects.in_workspace(resolution.workspace_id)
+        return load(replace(resolution, version_id=prompts.get(pk=resolution.prompt_id).latest_id))
+
+    monkeypatch.setattr(skill_files, "load_offering_version", load_latest)
+    endpoints = endpoints_named("GET prompt-skill", "GET prompt-skill-file", "GET agent-skills-one")
+    found = run_bot_reads(bot_stage, endpoints, ["bot"]).findings
+    assert len(found) >= 3, found
 
 
 @pytest.mark.planted

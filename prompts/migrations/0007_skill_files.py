@@ -7,7 +7,7 @@ from core.db.online_migrations import AddColumnInPlace
 
 
 class Migration(migrations.Migration):
-    dependencies = [("prompts", "0005_removed_workspaces")]
+    dependencies = [("prompts", "0006_daily_storage_moved")]
 
     operations = [
         AddColumnInPlace(
