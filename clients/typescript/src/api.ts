@@ -52,37 +52,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/agents/{agent}/skills/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The slug of the agent.
-                 * @example support
-                 */
-                agent: components["parameters"]["AgentParameter"];
-                /**
-                 * @description The name of the skill.
-                 * @example search
-                 */
-                name: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Get the instructions of a skill of an agent
-         * @description For the tool that loads a skill. Send the ETag of your copy as If-None-Match.
-         */
-        get: operations["getAgentSkill"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/agents/{agent}/channels/{channel}/prompt": {
         parameters: {
             query?: never;
@@ -159,6 +128,37 @@ export interface paths {
          * @description One result per prompt, in the order of the request. A prompt that fails does not affect the others.
          */
         post: operations["batchGetPrompts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent}/skills/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The slug of the agent.
+                 * @example support
+                 */
+                agent: components["parameters"]["AgentParameter"];
+                /**
+                 * @description The name of the skill.
+                 * @example search
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Get the instructions of a skill of an agent, as released
+         * @description For the tool that loads a skill: the instructions as of the released version. The read is recorded in the ledger. Send the ETag of your copy as If-None-Match.
+         */
+        get: operations["getAgentSkill"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -336,6 +336,19 @@ export interface components {
         LastServedVersion: {
             ledger_id: number;
             version: number;
+            digest: components["schemas"]["Digest"];
+        };
+        /** @description A SKILL.md that the bot has loaded. */
+        LoadedSkill: {
+            name: string;
+            /** @description Salted digest of the file if a version offers it, otherwise as reported. */
+            digest: components["schemas"]["Digest"];
+            /** @description Whether a version of the prompt offers this file. */
+            is_known: boolean;
+        };
+        LoadedSkillInput: {
+            name: components["schemas"]["NonblankLine"];
+            /** @description SHA-256 of the SKILL.md. */
             digest: components["schemas"]["Digest"];
         };
         /**
@@ -562,6 +575,8 @@ export interface components {
             session?: components["schemas"]["Line"];
             /** @description The loaded text, to find the lines that differ. It is compared, not stored. */
             text?: string;
+            /** @description The skill files that were pulled, all of them. A skill that the released version offers and that is not listed counts as outdated. */
+            skills?: components["schemas"]["LoadedSkillInput"][];
         };
         /**
          * @example {
@@ -578,6 +593,7 @@ export interface components {
          *       "reason": "Requested by the customer.",
          *       "session": "",
          *       "changed_lines": null,
+         *       "skills": null,
          *       "created_at": "2026-03-07T14:55:05Z",
          *       "versions": [],
          *       "labels": [
@@ -602,6 +618,7 @@ export interface components {
             reason: string;
             session: string;
             changed_lines: components["schemas"]["ChangedLines"] | null;
+            skills: components["schemas"]["LoadedSkill"][] | null;
             /** Format: date-time */
             created_at: string;
             /** @description Version numbers, newest first. */
@@ -717,36 +734,53 @@ export interface components {
         /**
          * @example {
          *       "agent": "support",
+         *       "channel": "web",
+         *       "label": "production",
+         *       "version": 3,
+         *       "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
          *       "name": "refunds",
          *       "description": "Handles refunds.",
-         *       "body": "Ask for the order number first.",
+         *       "body": "Ask for the order.",
+         *       "served_digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+         *       "size": 5120,
          *       "origin": {
          *         "kind": "skill",
          *         "id": 12,
-         *         "revision": 3,
-         *         "digest": null
-         *       }
+         *         "revision": 3
+         *       },
+         *       "served_at": "2026-03-07T14:55:05Z",
+         *       "ledger_id": 12
          *     }
          */
-        SkillInstructions: {
+        ServedSkill: {
             agent: string;
+            channel: string;
+            label: string;
+            version: number;
+            digest: components["schemas"]["Digest"];
             name: string;
             description: string;
+            /** @description The instructions: the SKILL.md without its front matter. */
             body: string;
-            origin: components["schemas"]["SkillOrigin"];
+            /** @description SHA-256 of the SKILL.md. */
+            served_digest: components["schemas"]["Digest"];
+            /** @description Size of the SKILL.md in bytes. */
+            size: number;
+            origin: components["schemas"]["SkillFileOrigin"];
+            /** Format: date-time */
+            served_at: string;
+            ledger_id: number;
         };
-        SkillOrigin: {
-            kind: components["schemas"]["SkillOriginKind"];
+        SkillFileOrigin: {
+            kind: components["schemas"]["SkillFileOriginKind"];
             id: number;
             revision: number;
-            /** @description Digest of the file content. Null for a skill record. */
-            digest: string | null;
         };
         /**
          * @description Whether it is a skill record or a discovered skill.
          * @enum {string}
          */
-        SkillOriginKind: "skill" | "file";
+        SkillFileOriginKind: "skill" | "context_file";
         /**
          * @example {
          *       "id": 12,
@@ -924,13 +958,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Your copy is current: If-None-Match contains its ETag. */
-        NotModified: {
+        /** @description OK */
+        ServedSkill: {
             headers: {
                 ETag: components["headers"]["ETag"];
+                "Dramatis-Version": components["headers"]["Dramatis-Version"];
+                "Dramatis-Ledger": components["headers"]["Dramatis-Ledger"];
+                "Dramatis-Digest": components["headers"]["Dramatis-Digest"];
                 [name: string]: unknown;
             };
-            content?: never;
+            content: {
+                "application/json": components["schemas"]["ServedSkill"];
+            };
         };
         /** @description OK */
         Task: {
@@ -971,9 +1010,9 @@ export interface components {
         TaskNumber: number;
         /** @description The name of a label. */
         LabelFilter: components["schemas"]["Slug"];
-        /** @description Return the version that the label pointed to at this time. */
+        /** @description As of the version that the label pointed to at this time. */
         AtFilter: string;
-        /** @description The number of a version that the label points or has pointed to; with `at`, at that time. */
+        /** @description The number of a version that the label points or has pointed to. */
         VersionFilter: number;
     };
     requestBodies: never;
@@ -1017,7 +1056,7 @@ export interface components {
          * @example 12
          */
         "Dramatis-Ledger": number;
-        /** @description SHA-256 of the prompt text in UTF-8. */
+        /** @description SHA-256 of the served text in UTF-8. */
         "Dramatis-Digest": string;
         /**
          * @description Names of the values that the layout does not use.
@@ -1095,55 +1134,15 @@ export interface operations {
             "4XX": components["responses"]["Problem"];
         };
     };
-    getAgentSkill: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description ETags of your copies. If one is current, the response is 304 without a body.
-                 * @example "3"
-                 */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
-            };
-            path: {
-                /**
-                 * @description The slug of the agent.
-                 * @example support
-                 */
-                agent: components["parameters"]["AgentParameter"];
-                /**
-                 * @description The name of the skill.
-                 * @example search
-                 */
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    ETag: components["headers"]["ETag"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillInstructions"];
-                };
-            };
-            304: components["responses"]["NotModified"];
-            "4XX": components["responses"]["Problem"];
-        };
-    };
     getPrompt: {
         parameters: {
             query?: {
                 /** @description The name of a label. */
                 label?: components["parameters"]["LabelFilter"];
                 /** @description Return the version that the label pointed to at this time. */
-                at?: components["parameters"]["AtFilter"];
+                at?: string;
                 /** @description The number of a version that the label points or has pointed to; with `at`, at that time. */
-                version?: components["parameters"]["VersionFilter"];
+                version?: number;
             };
             header?: {
                 /**
@@ -1287,6 +1286,58 @@ export interface operations {
                 };
             };
             409: components["responses"]["Refused"];
+            500: components["responses"]["ServerError"];
+            503: components["responses"]["Unavailable"];
+            "4XX": components["responses"]["Problem"];
+        };
+    };
+    getAgentSkill: {
+        parameters: {
+            query?: {
+                /** @description Required if the agent has several channels that the key may use. */
+                channel?: components["schemas"]["Slug"];
+                /** @description Default: `production` or, for a key that is limited to one other label, that label. */
+                label?: components["schemas"]["Slug"];
+                /** @description As of the version that the label pointed to at this time. */
+                at?: components["parameters"]["AtFilter"];
+                /** @description The number of a version that the label points or has pointed to. */
+                version?: components["parameters"]["VersionFilter"];
+            };
+            header?: {
+                /**
+                 * @description ETags of your copies. If one is current, the response is 304 without a body.
+                 * @example "3"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
+            path: {
+                /**
+                 * @description The slug of the agent.
+                 * @example support
+                 */
+                agent: components["parameters"]["AgentParameter"];
+                /**
+                 * @description The name of the skill.
+                 * @example search
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["ServedSkill"];
+            /** @description Your copy is current. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Dramatis-Version": components["headers"]["Dramatis-Version"];
+                    "Dramatis-Ledger": components["headers"]["Dramatis-Ledger"];
+                    "Dramatis-Digest": components["headers"]["Dramatis-Digest"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             500: components["responses"]["ServerError"];
             503: components["responses"]["Unavailable"];
             "4XX": components["responses"]["Problem"];
