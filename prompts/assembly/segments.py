@@ -35,6 +35,17 @@ class TextChunk(NamedTuple):
 TextChunks = Sequence[tuple[str, Origin]]
 
 
+class SkillFile(NamedTuple):
+    """The SKILL.md of a skill: its bytes, and the record or context file that it comes from.
+
+    Bots read it beside the prompt.
+    """
+
+    name: str
+    origin: Origin
+    data: bytes
+
+
 class Segment(NamedTuple):
     """A chunk of text at its position in a prompt.
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from personas import models as records
 from personas.models import Agent, MemoryState, Record, Workspace
 from prompts.assembly import inputs as prompt_inputs
+from prompts.assembly.segments import SkillFile
 from prompts.inputs.agent_tools import complete_agent_tool
 from prompts.inputs.convert import (
     PromptSlugs,
@@ -29,7 +30,7 @@ from prompts.inputs.convert import (
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.inputs.load import LoadedRows, load_effective_files
 from prompts.inputs.persona import EffectivePersona
-from prompts.inputs.skill_files import SkillFile, describe_missing_files, list_skill_files
+from prompts.inputs.skill_files import describe_missing_files, list_skill_files
 from prompts.models import PromptSettings
 from skills.agent_context.effective import EffectiveContext, SkillDraft, get_effective_contexts
 from skills.models import Skill

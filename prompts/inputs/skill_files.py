@@ -3,20 +3,10 @@
 They are not part of the text, but a version names and stores them, so that bots read what was released.
 """
 
-from typing import NamedTuple
-
-from prompts.assembly.segments import Origin
+from prompts.assembly.segments import SkillFile
 from prompts.inputs.convert import build_file_origin, build_record_origin
 from skills.agent_context.effective import AgentSkill, EffectiveContext, EffectiveFile
 from skills.library.services import SkillNotExportable, render_skill_file
-
-
-class SkillFile(NamedTuple):
-    """The SKILL.md of a skill: its bytes, and the record or context file that it comes from."""
-
-    name: str
-    origin: Origin
-    data: bytes
 
 
 def list_skill_files(context: EffectiveContext) -> tuple[SkillFile, ...]:

@@ -14,9 +14,8 @@ from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
-from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment, normalize_section_name
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment, SkillFile, normalize_section_name
 from prompts.assembly.tool_definitions import ToolDefinition
-from prompts.inputs.skill_files import SkillFile
 from prompts.proof.canonical import encode_plain_json
 from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
 

@@ -11,9 +11,8 @@ from core.db.fields import JOINED_BY
 from core.salted_digests import salt_digest
 from personas.erasure.services import ERASABLE_FIELDS
 from personas.models import Agent, Content, Erasure, Workspace, sha256_digest
-from prompts.assembly.segments import Origin, Segment
+from prompts.assembly.segments import Origin, Segment, SkillFile
 from prompts.hashed_rows import build_version_row
-from prompts.inputs.skill_files import SkillFile
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proof.text_salts import combine_text_salts
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
