@@ -137,7 +137,6 @@ def list_reads(stage, bot: Api, admin: Api, entry: int, before: datetime) -> Ite
     yield admin.get(f"prompt-versions/{first.digest}/diff?against={version.digest}")
     yield admin.get(f"{path}/versions/2/sizes")
     yield admin.get(f"ledger/{entry}/replay")
-    yield bot.get(f"ledger/{entry}/replay")
     yield admin.get(f"replay?agent=pilot&channel=deck&at={at}")
 
 
