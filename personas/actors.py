@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from personas.models import User
+    from personas.roles import Permission
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Actor:
     can_activate_memories: bool = False
     # Whether the change was made with an API key, also with that of a user.
     has_key: bool = False
+    # The permissions of the key that the author uses. None without a key: see personas.tenancy.permissions.
+    permissions: "frozenset[Permission] | None" = None
 
     @classmethod
     def person(cls, user: "User") -> "Actor":

@@ -25,7 +25,7 @@ from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import NewCauses, TooManyPrompts, rebuild_pending_agents
 from prompts.labels.change_recorder import UnreviewedChange, get_change_recorder
-from prompts.labels.services import pin_production
+from prompts.labels.services import keep_review
 from prompts.models import BuildCause
 
 log = structlog.get_logger(__name__)
@@ -57,12 +57,12 @@ def record_change(
 ) -> None:
     """Build the prompts at the end of the transaction of the change, or record the cause in it.
 
-    If the change lifts the review of an agent, its production is pinned: text that waits for an approval
-    must not go to production with the next build.
+    If the change lifts the review of an agent, production stays where it is: text that waits for an approval
+    must not go there with the next build, and still needs it.
     """
     change = AgentChange(workspace_id, sorted(set(agent_ids)), build_cause(sender, cause, by))
     if isinstance(cause, Revision) and is_review_lifted(cause):
-        pin_production(workspace_id, cause.object_id)
+        keep_review(workspace_id, cause.object_id)
     if not before_commit(build_changes, change):
         change.save_causes()
         transaction.on_commit(lambda: build_or_enqueue(workspace_id, change.agent_ids))

@@ -7,11 +7,13 @@ from typing import Any, TypeVar
 from django.db.models import Model, QuerySet
 from django.http import Http404
 
-from personas.api.exception_handler import validation_problem
+from personas.api.exception_handler import missing_verb_problem, validation_problem
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.schema import Schema, array_schema, integer_schema, object_schema
+from personas.api_keys.scopes import WRITE
 from personas.models import Agent, Workspace
+from personas.roles import Permission
 from personas.selectors import list_agents
 from skills.models import ContextFile, FileAgent, Reach, Source
 from skills.skill_format.parser import SkillProblem
@@ -52,6 +54,12 @@ def require_own_source(call: ApiRequest, source: Source) -> None:
     if slugs - set(call.caller.agents) or files.filter(reach=Reach.ALL).exists():
         message = "This key is limited to specific agents, and other agents use the files of this source."
         raise ProblemError(Problem(403, "out_of_scope", message))
+
+
+def require_write_verb(call: ApiRequest) -> None:
+    """Answer 403 if the key cannot approve files: what lifts the approval of files needs the same verb."""
+    if Permission.EDIT not in call.caller.permissions:
+        raise ProblemError(missing_verb_problem(WRITE))
 
 
 def row_or_404(rows: QuerySet[M], key: int, *, below: int = 2**63) -> M:

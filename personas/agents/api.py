@@ -13,6 +13,7 @@ from personas.api.authentication import ApiClient
 from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
 from personas.api.record_resource import RecordResource
+from personas.api.record_schema import REVIEW_LIFT_REASON_SCHEMA
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
     FRONT_MATTER_FORMAT,
@@ -104,6 +105,7 @@ class AgentResource(RecordResource[Agent]):
     }
     link_lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
     schema_overrides = {"layout": enum_schema(LAYOUTS, default="dramatis", title="Layout")}
+    write_only_fields = {"reason": REVIEW_LIFT_REASON_SCHEMA}
     agent_path = "slug"
     read_touches = write_touches = Touches.AGENT
 

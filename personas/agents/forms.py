@@ -1,6 +1,6 @@
 """Forms of agents, identities and souls."""
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.urls import reverse
@@ -8,8 +8,13 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.models import LAYOUTS, Agent, Identity, Soul
-from personas.records.forms import RecordChoiceField, RecordForm, RecordMultipleChoiceField
+from personas.models import LAYOUTS, Agent, Identity, ReleasePolicy, Soul
+from personas.records.forms import (
+    RecordChoiceField,
+    RecordForm,
+    RecordMultipleChoiceField,
+    build_review_lift_field,
+)
 from personas.selectors import (
     list_agents,
     list_channels,
@@ -79,7 +84,7 @@ class SoulForm(RecordForm):
 
 class AgentForm(RecordForm):
     model = Agent
-    model_fields = (
+    model_fields: ClassVar[tuple[str, ...]] = (
         *("slug", "name", "description", "instructions", "working_directory", "directories", "capabilities"),
         *("documentation_main", "documentation_additional", "documentation_examples", "release_policy"),
     )
@@ -144,7 +149,7 @@ class AgentForm(RecordForm):
         (
             _("Prompt"),
             _("The prompt layout, and how new versions reach production."),
-            ("layout", "release_policy"),
+            ("layout", "release_policy", "reason"),
         ),
     )
 
@@ -158,11 +163,18 @@ class AgentForm(RecordForm):
     tools = RecordMultipleChoiceField(label=_("Active tools"))
     planning_tools = RecordMultipleChoiceField(label=_("Planning tools"))
     channels = RecordMultipleChoiceField(label=_("Channels"))
+    reason = build_review_lift_field()
     states_capabilities = forms.ChoiceField(
         choices=STATED_CHOICES, required=False, label=_("Limit capabilities?")
     )
 
     record: Agent | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        policy = self.record.release_policy if self.record else self.workspace.default_release_policy
+        if policy != ReleasePolicy.REVIEWED:
+            self.fields.pop("reason", None)
 
     def initial_values(self) -> dict[str, Any]:
         if self.record is None:

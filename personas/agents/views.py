@@ -24,10 +24,15 @@ from personas.persona_files.views import PersonaFilePages
 from personas.records.bulk_views import ARCHIVE_ACTIONS
 from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip, get_query_param
 from personas.records.services import FieldValues
-from personas.records.views import RecordPages
+from personas.records.views import PageView, RecordPages
 from personas.roles import Permission
 from personas.selectors import list_agents, list_identities, list_souls, list_user_profiles
-from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.tenancy.middleware import (
+    WorkspaceRequest,
+    is_review_lift,
+    require_permission,
+    require_reauthentication,
+)
 from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.sorting import NAMED_RECORD_SORTS
@@ -116,6 +121,9 @@ class AgentPages(AgentListPages):
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Agent]:
         return list_agents(request.workspace)
+
+    def require_recent_sign_in(self, view: PageView) -> PageView:
+        return require_reauthentication(view, is_review_lift)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         layouts = [("", gettext("All layouts")), *((name, name) for name in LAYOUTS)]

@@ -68,9 +68,8 @@ def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
     if key is None:
         raise invalid_key_error()
     workspace_scope.enter_workspace(key.workspace_id)
-    return ApiClient(
-        key, key.workspace, get_key_actor(key), resolve_permissions(key, require_creator_role(key))
-    )
+    permissions = resolve_permissions(key, require_creator_role(key))
+    return ApiClient(key, key.workspace, get_key_actor(key, permissions), permissions)
 
 
 def require_creator_role(key: ApiKey) -> str:
@@ -86,10 +85,10 @@ def require_creator_role(key: ApiKey) -> str:
     return role
 
 
-def get_key_actor(key: ApiKey) -> Actor:
+def get_key_actor(key: ApiKey, permissions: frozenset[Permission]) -> Actor:
     if key.kind == BOT:
         return Actor.bot(key.name, can_activate_memories=can_activate_memories(key.scopes, key.kind))
-    return Actor(label=key.actor_label, user=key.created_by, has_key=True)
+    return Actor(label=key.actor_label, user=key.created_by, has_key=True, permissions=permissions)
 
 
 def parse_key_secret(header: str) -> str:

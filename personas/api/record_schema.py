@@ -28,12 +28,18 @@ from personas.api.schema import (
 )
 from personas.errors import InvalidInput
 from personas.models import Record, Revision, Workspace
+from personas.records.review_policy import MAX_REASON_LENGTH
 from personas.roles import Permission
 from personas.tenancy.models import WorkspaceOwned
 
 MESSAGE_SCHEMA = line_schema(200, title="ChangeMessage", description="The reason, shown in the history.")
 
 OTHERS_TEXT_NOTE = "Null for bots that did not write it."
+REVIEW_LIFT_REASON_SCHEMA = line_schema(
+    MAX_REASON_LENGTH,
+    description="Why the review is lifted. Required if the release policy changes from reviewed to "
+    "automatic, which also needs the verb `override`. It is recorded in the audit log, and not returned.",
+)
 
 Snapshot = Mapping[str, Any]
 # A linked model, and its field that identifies a linked row in JSON.
@@ -81,6 +87,8 @@ class RecordSchema:
     # Which fields go together: the keywords `if`, `then` and `else` of the bodies of POST and PUT.
     input_condition: ClassVar[Schema] = {}
     replacement_condition: ClassVar[Schema] = {}
+    # Additional fields of request bodies, which are not stored in the record.
+    write_only_fields: ClassVar[Mapping[str, Schema]] = {}
     # Additional fields of responses, which cannot be written.
     read_only_fields: ClassVar[Mapping[str, Schema]] = {}
     # Those of them that may change while the ETag does not. PUT accepts any value of them.
@@ -194,7 +202,7 @@ class RecordSchema:
         Only that of POST has defaults. Generated clients send a default in place of an absent field, and a
         PATCH of one field would then change others.
         """
-        fields = self.writable_fields() | {"message": MESSAGE_SCHEMA}
+        fields = self.writable_fields() | {**self.write_only_fields, "message": MESSAGE_SCHEMA}
         required = [name for name in self.required_fields() if is_new or name not in self.create_only_fields]
         if is_new:
             return object_schema(fields, required, title=f"{self.schema_title}Input", **self.input_condition)

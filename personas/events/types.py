@@ -135,6 +135,8 @@ VERSION_COMMENT = EventData(
     "VersionCommentEventData",
     PROMPT | {"prompt_id": ID, "version_id": ID, "number": ID, "line": ID, "comment_id": ID},
 )
+REVIEW_LIFT = EventData("ReviewLiftEventData", {"agent": SLUG})
+DEFAULT_POLICY = EventData("DefaultPolicyEventData", {"default_release_policy": WORD})
 RECORD = EventData("RecordEventData", {"kind": WORD, "id": ID, "revision": NUMBER, "action": WORD})
 MEMORY = EventData("MemoryEventData", {"memory_id": ID, "revision": ID})
 MEMORY_COMMENT = EventData("MemoryCommentEventData", {"memory_id": ID, "comment_id": ID})
@@ -193,6 +195,16 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         EventType("release.voided", "A release was voided because one of its prompts changed.", RELEASE),
         EventType(
             "release.released", "A release was published: its label moved on all its prompts.", RELEASE
+        ),
+        EventType(
+            "agent.review_lifted",
+            "The release policy of an agent was changed from reviewed to automatic.",
+            REVIEW_LIFT,
+        ),
+        EventType(
+            "workspace.review_lifted",
+            "The release policy for new agents was changed from reviewed to automatic.",
+            DEFAULT_POLICY,
         ),
         EventType(
             "record.changed",

@@ -6,8 +6,8 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from core.timezones import list_timezone_names
-from personas.models import User, Workspace
-from personas.records.forms import build_model_field
+from personas.models import ReleasePolicy, User, Workspace
+from personas.records.forms import build_model_field, build_review_lift_field
 from personas.roles import Role
 
 
@@ -27,6 +27,7 @@ class WorkspaceSettingsForm(forms.Form):
         Workspace, "default_release_policy", _("Release policy for new agents")
     )
     default_release_policy.help_text = _("Existing agents keep their release policy.")
+    reason = build_review_lift_field()
     requires_second_factor = build_model_field(
         Workspace, "requires_second_factor", _("Require two-factor authentication")
     )
@@ -34,6 +35,12 @@ class WorkspaceSettingsForm(forms.Form):
         "Members without a second factor must set one up before they can open this workspace. API keys are "
         "not affected."
     )
+
+    def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
+        names = ("name", "default_release_policy", "requires_second_factor")
+        super().__init__(data, initial={name: getattr(workspace, name) for name in names})
+        if workspace.default_release_policy != ReleasePolicy.REVIEWED:
+            del self.fields["reason"]
 
 
 class WorkspaceSlugForm(forms.Form):

@@ -99,6 +99,8 @@ PERSON_TITLES = {
     "release.withdrawn": _("%(person)s withdrew release %(number)s"),
     "release.voided": _("Release %(number)s is out of date"),
     "release.released": _("%(person)s published release %(number)s to %(label)s"),
+    "agent.review_lifted": _("%(person)s lifted the review of %(agent)s"),
+    "workspace.review_lifted": _("%(person)s lifted the review of new agents"),
     "memory.commented": _("%(person)s commented on a memory"),
     "version.commented": _(
         "%(person)s commented on line %(line)s of version %(number)s (%(agent)s on %(channel)s)"
@@ -158,6 +160,8 @@ TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "review_requested": ("releases:detail", ("number",)),
     "release_updated": ("releases:detail", ("number",)),
     "release.commented": ("releases:detail", ("number",)),
+    "agent.review_lifted": ("agents:detail", ("agent",)),
+    "workspace.review_lifted": ("agents:list", ()),
     "memory.commented": ("memories:detail", ("memory_id",)),
     "version.commented": ("versions:detail", ("prompt_id", "number")),
     "memory_proposed": ("memories:board", ()),

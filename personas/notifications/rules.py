@@ -33,6 +33,9 @@ NOTIFICATION_RULES: dict[str, NotificationRule] = {
     "release.withdrawn": RELEASE_UPDATE,
     "release.voided": RELEASE_UPDATE,
     "release.released": RELEASE_UPDATE,
+    # To members who can approve: see `list_approver_ids`.
+    "agent.review_lifted": RELEASE_UPDATE,
+    "workspace.review_lifted": RELEASE_UPDATE,
     "memory.proposed": NotificationRule(
         NotificationKind.MEMORY_PROPOSED, Permission.APPROVE, is_grouped=True
     ),

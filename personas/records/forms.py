@@ -9,9 +9,11 @@ from django.db.models import Model, QuerySet
 from django.forms.models import fields_for_model
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.errors import InvalidInput
 from personas.models import Record, Workspace
+from personas.records.review_policy import MAX_REASON_LENGTH
 from personas.ui.display_names import DISPLAY_NAMES, get_display_name
 from personas.workspaces.models import slug_validator
 
@@ -101,6 +103,19 @@ def build_model_field(model: type[Model], name: str, label: StrOrPromise) -> for
     """Build the form field of one model field, with `label` instead of the model field's own label."""
     fields = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
     return use_slug_validator(fields[name])
+
+
+def build_review_lift_field() -> forms.CharField:
+    """Build the field for the reason of changing a release policy from reviewed to automatic."""
+    return forms.CharField(
+        required=False,
+        max_length=MAX_REASON_LENGTH,
+        label=gettext_lazy("Reason for lifting the review"),
+        help_text=gettext_lazy(
+            "Required to change the policy from reviewed to automatic. It is recorded in the audit log, and "
+            "members who can approve are notified. You may have to confirm your sign-in."
+        ),
+    )
 
 
 def use_slug_validator(field: forms.Field) -> forms.Field:

@@ -15,40 +15,16 @@ from core.db.before_commit import atomic_with_hooks, get_current_transaction
 from core.db.compiled_query import BoundQuery, CompiledQuery
 from core.db.compiled_write import WriteBatch
 from core.text.lists import format_short_list
-from personas.actors import SYSTEM_ACTOR, Actor
+from personas.actors import Actor
 from personas.audit.services import audit_record_change
 from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
 from personas.events.services import record_event
-from personas.models import Agent, Erasure, Membership, Record, Revision, Workspace
+from personas.models import Agent, Erasure, Record, Revision, Workspace
 from personas.records.models import read_agent_ids
+from personas.records.review_policy import check_review_lift, is_review_lifted, record_review_lift
 from personas.records.revisions import build_revision
-from personas.roles import Permission, has_permission
 from personas.signals import agent_changed
 from personas.tenancy.models import WorkspaceOwned
-from personas.workspaces.models import ReleasePolicy
-
-
-def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
-    """Raise InvalidInput if an actor without approve permission changes a release policy to automatic.
-
-    This applies to agents whose current release policy is reviewed.
-    """
-    if not isinstance(record, Agent) or record.release_policy != ReleasePolicy.REVIEWED:
-        return
-    policy = values.get("release_policy", ReleasePolicy.REVIEWED)
-    if policy != ReleasePolicy.REVIEWED and not can_approve(record, by):
-        raise InvalidInput.on(
-            "release_policy", _("Only an owner, an admin or a reviewer can turn off reviews.")
-        )
-
-
-def can_approve(agent: Agent, by: Actor) -> bool:
-    if by == SYSTEM_ACTOR:
-        return True
-    rows = Membership.objects.in_workspace(agent.workspace_id).filter(user=by.user) if by.user else None
-    role = rows.values_list("role", flat=True).first() if rows is not None else None
-    return has_permission(role or "", Permission.APPROVE)
-
 
 R = TypeVar("R", bound=Record)
 FieldValues = dict[str, Any]
@@ -67,16 +43,22 @@ def create_record(
 ) -> R:
     """Create a record and its first revision. `verb` is the action in the audit log.
 
-    An agent without a release policy gets the default of the workspace.
+    An agent without a release policy gets the default of the workspace. One that is not reviewed although
+    this is the default needs what lifting a review needs: see `check_review_lift`.
     """
+    default, reason = workspace.default_release_policy, ""
     if issubclass(model, Agent):
-        values = {"release_policy": workspace.default_release_policy, **values}
+        reason = check_review_lift(workspace, "release_policy", default, values, by=by)
+        values = {"release_policy": default, **values}
     non_content = {name: value for name, value in values.items() if name not in model.content}
     field_names = {field.name for field in model._meta.concrete_fields}
     record = model(
         workspace=workspace, **{name: value for name, value in non_content.items() if name in field_names}
     )
-    return _save_record(record, values, before=None, verb=verb, by=by, message=message)
+    saved = _save_record(record, values, before=None, verb=verb, by=by, message=message)
+    if reason and isinstance(saved, Agent):
+        record_review_lift(saved, reason, by=by)
+    return saved
 
 
 @atomic_with_hooks()
@@ -86,14 +68,20 @@ def edit_record(
     """Change a record's content with optimistic locking.
 
     `expected` is the revision number that the edit is based on. Raise `EditConflict` if another change has
-    been saved since.
+    been saved since. To lift the review of an agent, `values` must contain the `reason`.
     """
     record = lock_record(record)
     check_not_erased(record)
     if record.revision != expected:
         raise EditConflict(record, expected)
-    check_review_removal(record, values, by)
-    return _save_record(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
+    reason = ""
+    if isinstance(record, Agent):
+        policy = record.release_policy
+        reason = check_review_lift(record.workspace_id, "release_policy", policy, values, by=by)
+    saved = _save_record(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
+    if reason and isinstance(saved, Agent):
+        record_review_lift(saved, reason, by=by)
+    return saved
 
 
 @atomic_with_hooks()
@@ -123,10 +111,17 @@ def restore_record(record: R, *, by: Actor) -> R:
 
 @atomic_with_hooks()
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
-    """Copy the content of revision `number` to the record. This is saved as a new revision."""
+    """Copy the content of revision `number` to the record. This is saved as a new revision.
+
+    A review is a protection and not part of the content: an agent that is reviewed stays reviewed.
+    """
     check_not_erased(record)
     revision = get_revision(record, number)
     values = record.values_from_snapshot(revision.data)
+    if isinstance(record, Agent) and "release_policy" in values:
+        policy = lock_record(record).release_policy
+        if is_review_lifted(policy, values["release_policy"]):
+            values["release_policy"] = policy
     message = f"Restored revision {number}"
     return edit_record(record, values, expected=expected, by=by, message=message, verb="reverted")
 

@@ -38,6 +38,7 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.toasts import add_toast
 
 R = TypeVar("R", bound=Record)
+PageView = Callable[..., HttpResponseBase]
 MAX_MESSAGE_LENGTH = 200
 __all__ = [
     "ARCHIVE_STATE_CHOICES",
@@ -203,14 +204,18 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
 
     # --- helpers ----------------------------------------------------------------------------------------
 
-    def require_write(self, view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    def require_write(self, view: PageView) -> PageView:
         """Wrap a view so that it requires the write permission of this kind."""
 
         @wraps(view)
         def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             return view(request, *args, **kwargs)
 
-        return require_permission(self.write_permission)(guarded)
+        return require_permission(self.write_permission)(self.require_recent_sign_in(guarded))
+
+    def require_recent_sign_in(self, view: PageView) -> PageView:
+        """Hook: wrap a view that writes, if some of its requests need a recent sign-in."""
+        return view
 
     def find(self, request: WorkspaceRequest, key: str) -> R:
         return get_object_or_404(self.rows(request), **{self.key: key})

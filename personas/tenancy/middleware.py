@@ -67,8 +67,8 @@ def require_permission(permission: Permission) -> Callable[[V], V]:
     return mark
 
 
-def require_reauthentication(view: V) -> V:
-    """Decorate a view to require recent authentication.
+def require_reauthentication(view: V, is_needed: Callable[[HttpRequest], bool] = lambda _: True) -> V:
+    """Decorate a view to require recent authentication, if `is_needed` returns True for the request.
 
     If the last sign-in is too long ago, django-allauth asks for the password or second factor again. It then
     calls the view without the middleware, so the access check is repeated here.
@@ -86,7 +86,8 @@ def require_reauthentication(view: V) -> V:
             cast("WorkspaceRequest", request).resumed_path = request.get_full_path()
 
         def call() -> HttpResponseBase:
-            return cast("HttpResponseBase", reauthenticated(request, *args, **kwargs))
+            checked = reauthenticated if is_needed(request) else view
+            return cast("HttpResponseBase", checked(request, *args, **kwargs))
 
         for runner in VIEW_RUNNERS:
             return runner(cast("WorkspaceRequest", request), call)
@@ -95,6 +96,11 @@ def require_reauthentication(view: V) -> V:
     guarded.uses_view_runners = True  # type: ignore[attr-defined]  # read by the middleware of the runner
 
     return cast("V", guarded)
+
+
+def is_review_lift(request: HttpRequest) -> bool:
+    """Whether a form may lift a review. That requires a reason, and without one the form is rejected."""
+    return request.method == "POST" and bool(request.POST.get("reason", "").strip())
 
 
 def is_resumed(request: HttpRequest) -> bool:

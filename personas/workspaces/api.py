@@ -8,6 +8,7 @@ from django.urls import URLPattern
 from personas.api.etags import check_etag
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
+from personas.api.record_schema import REVIEW_LIFT_REASON_SCHEMA
 from personas.api.responses import ApiResponse, datetime_json, encode_json, json_response
 from personas.api.schema import (
     boolean_schema,
@@ -30,6 +31,7 @@ PATCH_FIELDS = {
     "name": NAME_SCHEMA,
     "default_release_policy": POLICY_SCHEMA,
     "requires_second_factor": boolean_schema(),
+    "reason": REVIEW_LIFT_REASON_SCHEMA,
 }
 WORKSPACE_SCHEMA = object_schema(
     {
@@ -128,8 +130,9 @@ urlpatterns: list[URLPattern] = [
             example=WORKSPACE_EXAMPLE,
             is_conditional=True,
             note="Requires an admin key of an owner with the verb `manage`. `default_release_policy` applies "
-            "to new agents. `requires_second_factor` applies to pages, not to keys; only a user with a "
-            "second factor can turn it on.",
+            "to new agents; to change it from reviewed to automatic, the key needs the verb `override` too, "
+            "and the body a `reason`. `requires_second_factor` applies to pages, not to keys; only a user "
+            "with a second factor can turn it on.",
             **MANAGE_OPTIONS,
         ),
     ),

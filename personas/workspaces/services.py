@@ -14,8 +14,10 @@ from personas.actors import Actor
 from personas.audit.services import build_audit_event, write_audit_event
 from personas.channels.models import BUILT_IN_FORMATTING
 from personas.errors import DomainError, InvalidInput
+from personas.events.services import record_event
 from personas.limits.persons import check_workspace_limit, count_workspace_for
 from personas.models import BUILT_IN_CHANNELS, AuditEvent, Channel, Membership, Revision, User, Workspace
+from personas.records.review_policy import check_review_lift
 from personas.records.revisions import build_revision
 from personas.records.services import convert_save_errors
 from personas.roles import Role
@@ -134,8 +136,14 @@ def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
 
 @transaction.atomic
 def edit_workspace(workspace: Workspace, values: Mapping[str, Any], *, by: Actor) -> Workspace:
-    """Change the name or other settings of a workspace, and write an audit event if a value changed."""
+    """Change the name or other settings of a workspace, and write an audit event if a value changed.
+
+    If new agents would no longer be reviewed, this is an override: `values` must contain the `reason`.
+    """
     workspace = lock_workspace(workspace.pk)
+    policy = workspace.default_release_policy
+    reason = check_review_lift(workspace, "default_release_policy", policy, values, by=by)
+    values = {name: value for name, value in values.items() if name != "reason"}
     before = {name: getattr(workspace, name) for name in values}
     after = {name: value for name, value in values.items() if value != before[name]}
     if not after:
@@ -155,8 +163,11 @@ def edit_workspace(workspace: Workspace, values: Mapping[str, Any], *, by: Actor
         workspace.name,
         by=by,
         before={name: before[name] for name in after},
-        after=after,
+        after=after | ({"reason": reason} if reason else {}),
     )
+    if reason:
+        data = {"default_release_policy": workspace.default_release_policy}
+        record_event(workspace, "workspace.review_lifted", data, by=by)
     return workspace
 
 

@@ -1,6 +1,7 @@
 """Pages to choose or create a workspace, to edit its settings, and to edit the user's own profile."""
 
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -20,10 +21,11 @@ from personas.members.forms import (
     WorkspaceSettingsForm,
     WorkspaceSlugForm,
 )
-from personas.models import Agent, Membership, User, Workspace
+from personas.models import Agent, Membership, User
 from personas.roles import Permission
 from personas.tenancy.middleware import (
     WorkspaceRequest,
+    is_review_lift,
     list_memberships,
     require_permission,
     require_reauthentication,
@@ -102,9 +104,10 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
 
 
 @require_permission(Permission.MANAGE_MEMBERS)
+@partial(require_reauthentication, is_needed=is_review_lift)
 def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.workspace
-    form = WorkspaceSettingsForm(request.POST or None, initial=get_current_settings(workspace))
+    form = WorkspaceSettingsForm(request.POST or None, workspace=workspace)
     if request.method == "POST" and form.is_valid():
         try:
             edit_workspace(workspace, form.cleaned_data, by=request.actor)
@@ -131,7 +134,7 @@ def change_slug(request: WorkspaceRequest) -> HttpResponse:
         else:
             messages.success(request, _("Slug changed to “%(slug)s”.") % {"slug": changed.slug})
             return redirect("workspace-settings", changed.slug)
-    return render_settings(request, WorkspaceSettingsForm(initial=get_current_settings(workspace)), form)
+    return render_settings(request, WorkspaceSettingsForm(workspace=workspace), form)
 
 
 @require_permission(Permission.MANAGE_MEMBERS)
@@ -146,10 +149,6 @@ def take_over(request: WorkspaceRequest) -> HttpResponse:
     else:
         messages.success(request, _("This workspace now counts towards your limits."))
     return redirect("workspace-settings", request.workspace.slug)
-
-
-def get_current_settings(workspace: Workspace) -> dict[str, Any]:
-    return {name: getattr(workspace, name) for name in WorkspaceSettingsForm.base_fields}
 
 
 def render_settings(

@@ -12,7 +12,7 @@ from typing import Any
 from core.db.compiled_write import WriteBatch
 from personas.contents.services import SaltedDigests
 from personas.events.services import add_events_to_batch, build_event
-from personas.models import Event, ReleasePolicy, Workspace
+from personas.models import Event, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
 from prompts.labels.change_recorder import get_change_recorder
@@ -188,7 +188,7 @@ def advance_production(
     moves = [
         PlannedMove(version.prompt, PRODUCTION, version, MoveReason.BUILD, by=version.author_label)
         for version in versions
-        if version.prompt.agent.release_policy == ReleasePolicy.AUTOMATIC and not version.prompt.is_held
+        if not version.prompt.is_reviewed and not version.prompt.is_held
     ]
     label_moves = move_labels(workspace, moves, at=at, batch=known.batch, labels=known.labels)
     known.events.extend(build_move_events(label_moves))

@@ -25,7 +25,8 @@ from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, PublishRows, publish_versions
 from prompts.inputs import CollectedInputs, InputCollector, LoadedRows
 from prompts.labels.change_recorder import forget_changes_on_error
-from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
+from prompts.labels.moves import end_kept_review
+from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel, PromptVersion
 from prompts.versions.selectors import list_erased_versions, list_heavy_columns
 from prompts.versions.stored_inputs import PartEncoder
 
@@ -200,9 +201,18 @@ def try_rebuild_batch(
     known = PublishRows(writes, version_ids, rows.labels)
     result.versions = publish_versions(digests, new, at=now, known=known)
     waiting_events = add_events_to_batch([*failures, *known.events], writes)
+    end_kept_reviews(prompts.values(), rows.labels)
     finish_builds(workspace, list(prompts.values()), causes, writes)
     confirm_events(waiting_events)
     return result
+
+
+def end_kept_reviews(prompts: Iterable[AgentPrompt], labels: Sequence[PromptLabel]) -> None:
+    """End the reviews that were kept when they were lifted, where production is not behind the build."""
+    production = {label.prompt_id: label.version for label in labels if label.name == PRODUCTION}
+    for prompt in prompts:
+        if prompt.is_review_kept and not prompt.problem:
+            end_kept_review(prompt, production.get(prompt.pk))
 
 
 def build_failure_event(prompt: AgentPrompt) -> Event:
@@ -261,9 +271,17 @@ def lock_or_create_prompts(
     live = {(agent.pk, channel.pk) for agent in loaded.agents for channel in loaded.channels[agent.pk]}
     if missing := sorted(live - prompts.keys()):
         workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+        kept = {row.agent_id for row in prompts.values() if row.is_review_kept}
         AgentPrompt.objects.in_workspace(workspace).bulk_create(
             [
-                AgentPrompt(workspace_id=workspace_id, agent_id=agent, channel_id=channel)
+                AgentPrompt(
+                    workspace_id=workspace_id,
+                    agent_id=agent,
+                    channel_id=channel,
+                    # Text that waits for an approval must not go to production on another channel.
+                    is_review_kept=agent in kept,
+                    is_held=agent in kept,
+                )
                 for agent, channel in missing
             ],
             ignore_conflicts=True,
@@ -381,7 +399,7 @@ def finish_builds(
 ) -> None:
     """Save the state of each prompt, send the batch and delete the causes that this build consumed."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
-    columns += ["is_live", "built_at", "changes_at", "report", "problem"]
+    columns += ["is_live", "built_at", "changes_at", "report", "problem", "is_review_kept"]
     # An upsert is faster than bulk_update, which builds long CASE expressions. All rows exist, so none is
     # inserted.
     AgentPrompt.objects.insert(

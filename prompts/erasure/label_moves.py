@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from personas.actors import Actor
-from personas.models import Erasure, ReleasePolicy, Workspace
+from personas.models import Erasure, Workspace
 from prompts.erasure.label_builds import VersionReplacements, describe_erased_record, describe_replacement
 from prompts.labels.moves import PlannedMove
 from prompts.labels.services import apply_label_moves, lock_prompts
@@ -41,7 +41,7 @@ def list_labels_on_versions(workspace: Workspace | int, versions: Collection[int
 def is_governed(label: PromptLabel, protected: Collection[str]) -> bool:
     """Whether the label gets only text that was approved for it."""
     if label.name == PRODUCTION:
-        return label.prompt.agent.release_policy == ReleasePolicy.REVIEWED
+        return label.prompt.is_reviewed
     return label.name in protected
 
 

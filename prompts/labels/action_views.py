@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
-from personas.models import ReleasePolicy
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.display_names import get_display_name
@@ -71,7 +70,7 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
         message = _(
             "Rolled back production to version %(version)s. It stays pinned until the next release."
         ) % {"version": where}
-        if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
+        if was_following and not row.is_reviewed:
             return LabelActionResult(message, "follow")
         return LabelActionResult(message, "roll-back", undo_fields=get_undo_fields(move))
 

@@ -115,11 +115,14 @@ def list_protected_labels(workspace: Workspace | int, moves: Sequence["PlannedMo
 def is_approval_required(move: "PlannedMove", protected: set[str]) -> bool:
     """Whether the move needs an approved version.
 
-    That is production of a reviewed agent. Owners may move protected labels, but an erasure is not their
+    That is production of a reviewed agent, and of one whose review was lifted while production was behind the
+    latest version. Owners may move protected labels, but an erasure is not their
     decision, so it needs an approved version there too.
     """
     if move.label == PRODUCTION:
-        return move.prompt.agent.release_policy == ReleasePolicy.REVIEWED
+        # Not `is_reviewed`, which callers ask before: a fault there must not open this check too.
+        is_reviewed = move.prompt.agent.release_policy == ReleasePolicy.REVIEWED
+        return is_reviewed or move.prompt.is_review_kept
     return move.reason == MoveReason.ERASURE and move.label in protected
 
 

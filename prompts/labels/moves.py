@@ -46,7 +46,7 @@ def move_labels(
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
     served: see prompts.labels.approval. Moves by a page are reviewed before the commit: see
-    prompts.review. This sets `last_move` and `last_move_hash` of the prompts, but the
+    prompts.review. This sets `last_move`, `last_move_hash` and `is_review_kept` of the prompts, but the
     caller must save the prompts. With `batch`, rows are inserted when the batch is sent, and the caller
     records the events. `labels` are the
     current labels of the prompts, if they are loaded; the prompts must have been locked before.
@@ -59,6 +59,9 @@ def move_labels(
     check_moves(workspace, moves, current)
     record_label_moves(moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
+    for move in moves:
+        if move.label == PRODUCTION:
+            end_kept_review(move.prompt, move.version)
     writes = batch or WriteBatch()
     LabelMove.objects.insert(label_moves, batch=writes)
     write_labels(workspace, moves, current, at, writes)
@@ -66,6 +69,12 @@ def move_labels(
         add_events_to_batch(build_move_events(label_moves), writes)
         writes.send()
     return label_moves
+
+
+def end_kept_review(prompt: AgentPrompt, production: PromptVersion | None) -> None:
+    """End the review that was kept when it was lifted, if production has the text of the latest version."""
+    if production is not None and prompt.latest is not None and production.digest == prompt.latest.digest:
+        prompt.is_review_kept = False
 
 
 def build_move_events(moves: Sequence[LabelMove]) -> list[Event]:

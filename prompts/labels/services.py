@@ -12,8 +12,9 @@ from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
-from personas.models import Membership, ReleasePolicy, Workspace
-from personas.roles import Role
+from personas.models import Workspace
+from personas.roles import Permission
+from personas.tenancy.permissions import is_permitted
 from personas.workspaces.models import slug_validator
 from prompts.errors import ForeignVersion, LabelConflict, NotAllowed, UnknownLabel
 from prompts.labels.moves import PlannedMove, move_labels
@@ -54,7 +55,7 @@ def move_label(
     validate_label_name(label)
     check_label_protection(prompt.workspace_id, [label], by=by)
     check_prompt_version(prompt, version)
-    if label == PRODUCTION and prompt.agent.release_policy == ReleasePolicy.REVIEWED:
+    if label == PRODUCTION and prompt.is_reviewed:
         raise NotAllowed(
             _("Releases of “%(agent)s” need approval. Request a release to move production.")
             % {"agent": prompt.agent}
@@ -159,22 +160,27 @@ def get_label_positions(moves: Sequence[PlannedMove]) -> LabelPositions:
     }
 
 
-def pin_production(workspace: Workspace | int, agent_id: int) -> None:
-    """Keep production of an agent where it is: builds do not move it until it is released or unpinned."""
-    AgentPrompt.objects.in_workspace(workspace).filter(agent=agent_id).update(is_held=True)
+def keep_review(workspace: Workspace | int, agent_id: int) -> None:
+    """Keep production of an agent where it is when its review is lifted.
+
+    Builds do not move it until it is released or unpinned. It needs approvals until it has the text of the
+    latest version; the build of the same change ends this where production is not behind.
+    """
+    prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent=agent_id)
+    prompts.update(is_held=True, is_review_kept=True)
 
 
 @transaction.atomic
 def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     """Move production to the latest version, and let every new build move it again.
 
-    Raise NotAllowed unless the agent has the automatic release policy.
+    Raise NotAllowed if releases of the agent need approval.
     """
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     if not prompt.is_held:
         return
     check_label_protection(prompt.workspace_id, [PRODUCTION], by=by)
-    if prompt.agent.release_policy != ReleasePolicy.AUTOMATIC:
+    if prompt.is_reviewed:
         raise NotAllowed(
             _("Releases of “%(agent)s” need approval. Request a release to move production.")
             % {"agent": prompt.agent}
@@ -238,7 +244,7 @@ def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelM
 
 def save_prompts(prompts: Iterable[AgentPrompt]) -> None:
     for prompt in prompts:
-        prompt.save(update_fields=["last_move", "last_move_hash", "is_held"])
+        prompt.save(update_fields=["last_move", "last_move_hash", "is_held", "is_review_kept"])
 
 
 def lock_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPrompt]:
@@ -316,6 +322,6 @@ def query_protections(workspace: Workspace | int, labels: Sequence[str]) -> Quer
 
 
 def require_owner(workspace: Workspace | int, message: str, *, by: Actor) -> None:
-    members = Membership.objects.in_workspace(workspace).filter(user=by.user, role=Role.OWNER)
-    if by.user is None or not members.exists():
+    """Raise NotAllowed unless the actor is an owner. A key of an owner also needs the verb `manage`."""
+    if not is_permitted(workspace, by, Permission.MANAGE_MEMBERS):
         raise NotAllowed(message)

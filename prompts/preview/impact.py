@@ -171,7 +171,7 @@ def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPr
     # Several prompts share an agent, whose row is large: `load_impact_rows` loads it once.
     rows = rows.select_related("channel", "latest")
     rows = rows.annotate(is_waiting=Exists(causes)).only(
-        *("workspace_id", "agent_id", "is_held"),
+        *("workspace_id", "agent_id", "is_held", "is_review_kept"),
         *[f"channel__{name}" for name in ("workspace_id", "slug", "name", "formatting", "revision")],
         "channel__archived_at",
         *[f"latest__{name}" for name in ("workspace_id", "segments", "tools", "report", "tokens", "sizes")],

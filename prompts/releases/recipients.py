@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from personas.models import Event, Membership
+from personas.roles import Permission, has_permission
 from prompts.models import Release, ReleaseComment, ReleaseReviewer
 from prompts.releases.authors import list_release_authors
 from prompts.releases.selectors import list_release_items
@@ -41,6 +42,12 @@ def list_discussion_people(event: Event) -> set[int]:
     return list_release_people(event) | list_requested_reviewers(event) | authors
 
 
+def list_approver_ids(event: Event) -> set[int]:
+    """Return the ids of the users who may approve releases."""
+    rows = Membership.objects.in_workspace(event.workspace_id)
+    return {member.user_id for member in rows if has_permission(member.role, Permission.APPROVE)}
+
+
 RELEASE_RECIPIENTS: dict[str, Callable[[Event], set[int]]] = {
     "release.review_requested": list_new_reviewers,
     "release.commented": list_discussion_people,
@@ -50,6 +57,8 @@ RELEASE_RECIPIENTS: dict[str, Callable[[Event], set[int]]] = {
     "release.withdrawn": list_release_people,
     "release.voided": list_release_people,
     "release.released": list_release_people,
+    "agent.review_lifted": list_approver_ids,
+    "workspace.review_lifted": list_approver_ids,
 }
 
 

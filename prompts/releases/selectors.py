@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 
-from personas.models import AuditEvent, Membership, ReleasePolicy, User, Workspace
+from personas.models import AuditEvent, Membership, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
 from prompts.models import (
     LATEST,
@@ -122,8 +122,7 @@ def list_outdated_items(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
 
 def list_reviewed_agents(items: Sequence[ReleaseItem]) -> list[str]:
     """Return the agents of these items that require approval by a second user."""
-    reviewed = ReleasePolicy.REVIEWED
-    return sorted({str(item.prompt.agent) for item in items if item.prompt.agent.release_policy == reviewed})
+    return sorted({str(item.prompt.agent) for item in items if item.prompt.is_reviewed})
 
 
 @dataclass(frozen=True)

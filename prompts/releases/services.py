@@ -17,7 +17,7 @@ from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.events.services import record_event
-from personas.models import Membership, ReleasePolicy, User, Workspace
+from personas.models import Membership, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.roles import Permission, has_permission
 from personas.tenancy.lost_nodes import lock_workspace
@@ -400,13 +400,7 @@ def load_release_items(release: Release) -> Sequence[ReleaseItem]:
 
 
 def list_agents_to_review(release: Release) -> list[str]:
-    return sorted(
-        {
-            str(item.prompt.agent)
-            for item in load_release_items(release)
-            if item.prompt.agent.release_policy == ReleasePolicy.REVIEWED
-        }
-    )
+    return sorted({str(item.prompt.agent) for item in load_release_items(release) if item.prompt.is_reviewed})
 
 
 def get_next_release_number(workspace: Workspace) -> int:

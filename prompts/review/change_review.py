@@ -310,12 +310,13 @@ class SaveEffect:
 
 def get_save_effect(impact: Impact) -> SaveEffect:
     """Compute the effect by the release policy that each agent would have after saving."""
-    followers = [one for one in impact.affected if is_auto_released(one.agent)]
+    kept = {one.agent.pk for one in impact.affected if one.prompt is not None and one.prompt.is_review_kept}
+    followers = [one for one in impact.affected if is_auto_released(one.agent) and one.agent.pk not in kept]
     pinned = [one for one in followers if one.prompt is not None and one.prompt.is_held]
     new_agents = [agent for agent, _channel in impact.new]
     moving = len(followers) - len(pinned) + sum(is_auto_released(agent) for agent in new_agents)
     agents = {agent.pk: agent for agent in (*impact.agents, *new_agents)}.values()
-    names = sorted(str(agent) for agent in agents if not is_auto_released(agent))
+    names = sorted(str(agent) for agent in agents if agent.pk in kept or not is_auto_released(agent))
     return SaveEffect(len(impact.affected) + len(new_agents), moving, names, len(pinned))
 
 

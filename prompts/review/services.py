@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 from core.db.before_commit import atomic_with_hooks, before_commit
-from personas.models import ReleasePolicy, Workspace, sha256_digest
+from personas.models import Workspace, sha256_digest
 from personas.ui.responses import UNDO_EFFECT
 from prompts.labels.change_recorder import ChangeRecorder, PromptChange, record_changes
 from prompts.models import AgentPrompt, PromptVersion, ReleaseItem
@@ -189,7 +189,7 @@ def get_recorded_effect(changes: Sequence[PromptChange], pending: int) -> SaveEf
     relabelled = sum(bool(change.custom_label) for change in changes)
     deployed = sum(change.is_deployed for change in changes) - relabelled
     waiting = [change.prompt for change in changes if not change.is_deployed]
-    reviewed = [prompt for prompt in waiting if prompt.agent.release_policy == ReleasePolicy.REVIEWED]
+    reviewed = [prompt for prompt in waiting if prompt.is_reviewed]
     return SaveEffect(
         len(changes) + pending,
         deployed + pending,

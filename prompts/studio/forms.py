@@ -103,9 +103,14 @@ class StudioFields:
 
 
 class AgentTextForm(AgentForm):
-    """The agent form without fields for related records, so that saving leaves the relations unchanged."""
+    """The agent form without fields for related records, so that saving leaves the relations unchanged.
 
-    identity = soul = user_profile = parent = None  # type: ignore[assignment]  # how a form drops fields
+    The release policy is not part of the text: lifting a review requires a reason and a recent sign-in.
+    """
+
+    model_fields = tuple(name for name in AgentForm.model_fields if name != "release_policy")
+    reason = None  # type: ignore[assignment]  # how a form drops fields
+    identity = soul = user_profile = parent = None  # type: ignore[assignment]
     tools = planning_tools = channels = None  # type: ignore[assignment]
 
     def initial_values(self) -> dict[str, Any]:

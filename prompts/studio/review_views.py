@@ -157,7 +157,8 @@ def apply_reviewed_draft(
 
 
 def save_draft_record(request: WorkspaceRequest, open_part: OpenPart, message: str) -> Record:
-    values = open_part.form.values()
+    # A draft lifts no review: that requires a recent sign-in.
+    values = open_part.form.values() | {"reason": ""}
     if open_part.record is None:
         record: Record = open_part.pages.create(request, values)
         return record

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.db.fields import CompactJSONField
-from personas.models import Agent, Channel, Workspace, WorkspaceOwned
+from personas.models import Agent, Channel, ReleasePolicy, Workspace, WorkspaceOwned
 from personas.tenancy.fields import TenantForeignKey
 from prompts.assembly.segments import normalize_section_name
 
@@ -37,6 +37,9 @@ class AgentPrompt(WorkspaceOwned):
     compiler = models.CharField(max_length=20, blank=True)
     # Whether production is pinned: after a roll-back it keeps its version until the next release.
     is_held = models.BooleanField(default=False)
+    # Whether production still needs approvals although the review of the agent was lifted. This ends when
+    # production has the text of the latest version.
+    is_review_kept = models.BooleanField(default=False, db_default=False)
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [
@@ -52,6 +55,11 @@ class AgentPrompt(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.agent} · {self.channel}"
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether production gets only approved versions. Use this to ask for the policy of a prompt."""
+        return self.agent.release_policy == ReleasePolicy.REVIEWED or self.is_review_kept
 
 
 class PromptVersion(WorkspaceOwned):

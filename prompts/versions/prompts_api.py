@@ -53,6 +53,10 @@ PROMPT_SCHEMA = object_schema(
         "is_pinned": boolean_schema(
             description="Whether production stays on its version until someone releases again."
         ),
+        "is_reviewed": boolean_schema(
+            description="Whether production needs approvals. After a review was lifted, it does until "
+            "production has the latest version."
+        ),
         "latest": nullable_schema(LATEST_VERSION_SCHEMA),
         "labels": array_schema(LABEL_SCHEMA),
         "problem": nullable_schema(
@@ -123,6 +127,7 @@ def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int)
         "layout": prompt.agent.layout,
         "is_archived": not prompt.is_live,
         "is_pinned": prompt.is_held,
+        "is_reviewed": prompt.is_reviewed,
         "latest": prompt.latest and latest_version_json(prompt.latest),
         "labels": labels,
         "problem": prompt.problem,

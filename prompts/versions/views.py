@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from personas.models import Agent, Erasure, ReleasePolicy
+from personas.models import Agent, Erasure
 from personas.tenancy.middleware import WorkspaceRequest
 from prompts.builds.tokens import count_tokens_cached
 from prompts.labels import action_views
@@ -97,7 +97,7 @@ def build_label_context(prompt: AgentPrompt, labels: list[PromptLabel]) -> dict[
         "production": production,
         "labels": [label for label in labels if label.name != PRODUCTION],
         "protected": {label.name for label in labels if getattr(label, "is_protected", False)},
-        "is_reviewed": prompt.agent.release_policy == ReleasePolicy.REVIEWED,
+        "is_reviewed": prompt.is_reviewed,
         "is_behind": prompt.latest_id != (production.version_id if production else None),
     }
 

@@ -27,7 +27,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.roles import Permission
 from skills.agent_context.skill_validity import get_skill_validity
-from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, row_or_404
+from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_write_verb, row_or_404
 from skills.files.schema import filter_visible_files, list_assigned_slugs
 from skills.files.services import SCOPE_NAMES, SCOPES, assign_skill_file, set_trust_requirement
 from skills.library.api import WARNINGS_SCHEMA, SkillResource, import_response, problem_to_field_error
@@ -202,6 +202,8 @@ def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
 
 def update_trust_policy(call: ApiRequest) -> ApiResponse:
     is_required, is_kept = call.body["is_required"], call.body.get("in_use", "keep") == "keep"
+    if call.workspace.skills_need_trust and not is_required:
+        require_write_verb(call)
     files = set_trust_requirement(call.workspace, is_required, by=call.actor, is_kept=is_kept)
     ids = [file.pk for file in files]
     return json_response(

@@ -36,7 +36,7 @@ from personas.models import Workspace
 from personas.records.services import FieldValues, restore_record
 from personas.roles import Permission
 from personas.tenancy.models import WorkspaceOwned
-from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_own_source
+from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_own_source, require_write_verb
 from skills.discovery.harnesses import HARNESSES
 from skills.models import Adoption, Source, SourceGrant, SourceKind
 from skills.refresh import api as refresh_api
@@ -124,6 +124,12 @@ SOURCE_CONDITION: Schema = {
     },
     "else": {"properties": {"allowed_folder": {"type": "string"}}, "required": ["allowed_folder"]},
 }
+
+
+def check_automatic_approval(call: ApiRequest, before: str, after: str) -> None:
+    """Raise 403 if files need no approval any more, and the key could not approve them itself."""
+    if before == Adoption.BY_HAND and after == Adoption.AUTOMATIC:
+        require_write_verb(call)
 
 
 class SourceResource(RecordResource[Source]):
@@ -235,6 +241,7 @@ class SourceResource(RecordResource[Source]):
             check_no_schedule(values)
             values["refresh_minutes"] = None
         source = create_named_record(Source, call.workspace, values, by=call.actor, message=message)
+        check_automatic_approval(call, get_default_adoption(), source.adoption)
         enqueue_refresh_run(request_refresh(source, cause="created", by=call.actor))
         return source
 
@@ -258,6 +265,7 @@ class SourceResource(RecordResource[Source]):
     def rescan_if_changed(self, call: ApiRequest, before: Source) -> ApiResponse:
         """Rescan the source if the request changed it, so that the change applies to its files at once."""
         after = self.reload(before)
+        check_automatic_approval(call, before.adoption, after.adoption)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
         return self.record_response(self.reload(before))

@@ -64,6 +64,8 @@ DATA: dict[str, dict[str, object]] = {
     },
     "webhook.disabled": {"endpoint_id": 1, "status": "gone"},
     "chain.broken": {"verification_id": 1, "count": 2},
+    "agent.review_lifted": {"agent": "pilot"},
+    "workspace.review_lifted": {"default_release_policy": "automatic"},
 }
 
 
@@ -157,6 +159,8 @@ def test_reviewers_are_notified_of_a_proposed_memory(workspace, people, agent):
         ("key.expiring", {"Alice", "Admin"}),
         ("webhook.disabled", {"Alice", "Admin"}),
         ("chain.broken", {"Alice", "Admin"}),
+        ("agent.review_lifted", {"Alice", "Admin", "Reviewer"}),
+        ("workspace.review_lifted", {"Alice", "Admin", "Reviewer"}),
     ],
 )
 def test_events_without_a_person_go_to_those_who_can_act(workspace, people, name, expected):

@@ -76,10 +76,12 @@ def test_quick_start_and_import_use_the_default(reviewing, as_alice):
     assert get_policy(reviewing, "nova") == ReleasePolicy.REVIEWED
 
 
-def test_the_api_uses_the_default_unless_the_request_has_a_policy(reviewing, admin):
+def test_the_api_uses_the_default_unless_the_request_has_a_policy(reviewing, admin, key_for, alice):
     assert admin.post("agents", {"name": "One", "slug": "one"}).json()["release_policy"] == "reviewed"
-    body = {"name": "Two", "slug": "two", "release_policy": "automatic"}
-    assert admin.post("agents", body).json()["release_policy"] == "automatic"
+    body = {"name": "Two", "slug": "two", "release_policy": "automatic", "reason": "A test."}
+    assert admin.post("agents", body).status_code == 422
+    overrider = key_for(reviewing, alice, verbs=["write", "override"])
+    assert overrider.post("agents", body).json()["release_policy"] == "automatic"
 
 
 def test_an_unknown_policy_is_rejected(as_alice, workspace):

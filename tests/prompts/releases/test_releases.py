@@ -195,14 +195,19 @@ def test_lifting_the_review_releases_nothing(careful, workspace, soul, by_alice,
     release_first(workspace, careful, by_alice, by_bob)
     reword(soul, "Be wise.")
     agent = careful.agent
-    agent = edit_record(agent, {"release_policy": "automatic"}, expected=agent.revision, by=by_alice)
+    lift = {"release_policy": "automatic", "reason": "A new team."}
+    agent = edit_record(agent, lift, expected=agent.revision, by=by_alice)
     reword(soul, "Be wiser.")
     assert production(careful) == 1
     agent = edit_record(agent, {"release_policy": "reviewed"}, expected=agent.revision, by=by_alice)
     assert production(careful) == 1
     restore_revision(agent, 1, expected=agent.revision, by=by_alice)
-    agent = edit_record(agent, {"release_policy": "automatic"}, expected=agent.revision, by=by_alice)
-    unpin_production(again(careful), by=by_alice)
+    agent = edit_record(agent, lift, expected=agent.revision, by=by_alice)
+    with pytest.raises(NotAllowed, match="need approval"):
+        unpin_production(again(careful), by=by_alice)
+    release_first(workspace, again(careful), by_alice, by_bob)
+    assert production(careful) == again(careful).latest.number
+    reword(soul, "Be wisest.")
     assert production(careful) == again(careful).latest.number
 
 

@@ -8,7 +8,6 @@ all label moves; without that one too, the test fails.
 
 from collections.abc import Callable
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -34,7 +33,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 Request = tuple[str, dict[str, Any]]
 # Checks that take every agent for one with automatic releases.
-NO_REVIEWS = SimpleNamespace(AUTOMATIC="reviewed", REVIEWED="none")
 
 
 class Guarded(NamedTuple):
@@ -112,15 +110,15 @@ def approve_own_change(guarded: Guarded) -> list[Request]:
 Prepare = Callable[[Guarded], list[Request]]
 # The own check of each action, with what a faulty product would have in its place.
 BYPASSES: dict[Prepare, dict[str, Any]] = {
-    save_soul: {"prompts.builds.publish.ReleasePolicy": NO_REVIEWS},
-    restore_soul: {"prompts.builds.publish.ReleasePolicy": NO_REVIEWS},
-    approve_memory: {"prompts.builds.publish.ReleasePolicy": NO_REVIEWS},
+    save_soul: {"prompts.models.AgentPrompt.is_reviewed": False},
+    restore_soul: {"prompts.models.AgentPrompt.is_reviewed": False},
+    approve_memory: {"prompts.models.AgentPrompt.is_reviewed": False},
     set_production: {
         "prompts.labels.forms.LabelForm.clean_label": lambda form: form.cleaned_data["label"],
-        "prompts.labels.services.ReleasePolicy": NO_REVIEWS,
+        "prompts.models.AgentPrompt.is_reviewed": False,
     },
     roll_forward: {"prompts.labels.services.find_rollback_target": lambda prompt, label, to: to},
-    resume_automatic_releases: {"prompts.labels.services.ReleasePolicy": NO_REVIEWS},
+    resume_automatic_releases: {"prompts.models.AgentPrompt.is_reviewed": False},
     publish_requested_release: {"prompts.releases.services.list_agents_to_review": lambda release: []},
 }
 SELF_APPROVAL = {"prompts.releases.services.check_not_author": lambda release, user: None}
