@@ -121,9 +121,11 @@ PROMISES = (
     ),
     Promise(
         "R16",
-        "A key never reaches beyond its scopes",
+        "A key or role never reaches beyond its scope, review included",
         "every operation × keys limited by each verb, by agent, channel and label, and by each combination: "
-        "0 rows returned outside, 0 prompts, labels or records changed outside",
+        "0 rows returned outside, 0 prompts, labels or records changed outside; 10,000 random sequences of "
+        "two and three writes by keys without `approve` and `override`, policy changes included: production "
+        "of reviewed agents unchanged",
     ),
     Promise(
         "R19",
