@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("prompts", "0006_daily_storage_moved")]
+    dependencies = [("prompts", "0007_skill_files")]
 
     operations = [
         migrations.AddField(
