@@ -90,8 +90,9 @@ def enqueue_refresh_run(run: RefreshRun) -> None:
 
 
 def send_waiting_runs(workspace_id: int) -> None:
-    """Send as many waiting runs as the workspace may have in the queue."""
+    """Send as many waiting runs as the person of the workspace may have in the queue."""
     for run in list_runs_to_send(workspace_id, timezone.now()):
-        if not enqueue_job(refresh_source_job, workspace_id, run.pk):
+        if not enqueue_job(refresh_source_job, run.workspace_id, run.pk):
             return
-        mark_run_sent(run)
+        with workspace_scope(run.workspace_id):
+            mark_run_sent(run)

@@ -1,11 +1,15 @@
 """REST resource of events: list those after a number, and wait for the next one (long polling)."""
 
 import time
-from threading import BoundedSemaphore
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from django.urls import URLPattern
 
+from personas.api.authentication import authenticate
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, CursorPage, decode_cursor, encode_cursor, page_response
@@ -20,17 +24,20 @@ from personas.api.schema import (
     page_schema,
     slug_schema,
 )
-from personas.api.views import endpoint
+from personas.api.views import check_operation_permission, endpoint
 from personas.events.selectors import event_json, list_events_after
 from personas.events.types import EVENT_TYPES
+from personas.limits.persons import get_share_key
 from personas.models import Event
 
-# Requests of one process that may wait at once. Each holds a thread of the server; others are answered at
-# once.
-MAX_WAITING = 4
+# Requests of one process that may wait at once, in all and for the workspaces of one person. Each holds a
+# thread of the server; others are answered at once.
+MAX_WAITING, MAX_WAITING_PER_PERSON = 4, 2
 MAX_WAIT_SECONDS = 20
 POLL_SECONDS = 0.5
 waiting_slots = BoundedSemaphore(MAX_WAITING)
+waiting_by_person: Counter[str] = Counter()
+waiting_lock = Lock()
 
 CURSOR_KIND = "events"
 # What all events have; `data` depends on the type.
@@ -83,37 +90,49 @@ def api_list_events(call: ApiRequest) -> ApiResponse:
 
 
 def wait_for_events(call: ApiRequest, after: int, limit: int) -> list[Event]:
-    """Query every POLL_SECONDS until there is an event. Return at once if too many requests wait already."""
-    if not waiting_slots.acquire(blocking=False):
-        return []
-    try:
+    """Query every POLL_SECONDS until there is an event. Return at once if too many requests wait already.
+
+    The key is checked again before events are returned: it may have been revoked meanwhile.
+    """
+    with waiting_slot(get_share_key(call.workspace.pk)) as is_waiting:
         deadline = time.monotonic() + call.query["wait"]
-        while (rest := deadline - time.monotonic()) > 0:
+        while is_waiting and (rest := deadline - time.monotonic()) > 0:
             time.sleep(min(POLL_SECONDS, rest))
             if events := list_events_after(call.workspace, after, limit=limit):
+                check_operation_permission(authenticate(call.headers, ""), LIST_EVENTS)
                 return events
-        return []
+    return []
+
+
+@contextmanager
+def waiting_slot(share: str) -> Iterator[bool]:
+    """Take a slot of those for all requests and of those for one person; yield whether both were free."""
+    with waiting_lock:
+        is_free = waiting_by_person[share] < MAX_WAITING_PER_PERSON and waiting_slots.acquire(blocking=False)
+        waiting_by_person[share] += is_free
+    try:
+        yield is_free
     finally:
-        waiting_slots.release()
+        if is_free:
+            with waiting_lock:
+                waiting_by_person[share] -= 1
+                if not waiting_by_person[share]:
+                    del waiting_by_person[share]
+            waiting_slots.release()
 
 
 def get_event_json(call: ApiRequest, event: Event) -> dict[str, Any]:
     return event_json(event, call.workspace)
 
 
-urlpatterns: list[URLPattern] = [
-    endpoint(
-        "events",
-        "events-list",
-        get=Operation(
-            api_list_events,
-            "List events, oldest first",
-            operation_id="listEvents",
-            # Events concern the records of all agents.
-            touches=Touches.WORKSPACE,
-            answer=page_schema(EVENT_SCHEMA),
-            query={**EVENT_PARAMS, **PAGINATION_PARAMS},
-            tag="events",
-        ),
-    ),
-]
+LIST_EVENTS = Operation(
+    api_list_events,
+    "List events, oldest first",
+    operation_id="listEvents",
+    # Events concern the records of all agents.
+    touches=Touches.WORKSPACE,
+    answer=page_schema(EVENT_SCHEMA),
+    query={**EVENT_PARAMS, **PAGINATION_PARAMS},
+    tag="events",
+)
+urlpatterns: list[URLPattern] = [endpoint("events", "events-list", get=LIST_EVENTS)]

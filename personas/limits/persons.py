@@ -59,6 +59,12 @@ def list_workspaces_of_person(workspace_id: int) -> list[int]:
         return sorted({workspace_id, *rows.values_list("pk", flat=True)})
 
 
+def get_share_key(workspace_id: int) -> str:
+    """Return whose share a workspace uses: that of its person, or its own if it counts for nobody."""
+    person_id = find_person_id(workspace_id)
+    return f"workspace {workspace_id}" if person_id is None else f"person {person_id}"
+
+
 def get_person_share() -> int:
     """Return how many workspaces' worth of requests and bytes a person may use."""
     return max(1, settings.DRAMATIS_PERSON_SHARE)

@@ -8,6 +8,7 @@ request without a pause: any exception in an attempt is a failed attempt with th
 """
 
 import json
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from core.outgoing.http_sender import HttpSender, OutgoingError, OutgoingPolicy
 from personas.accounts.encryption import UnreadableSecret, decrypt_secret
 from personas.actors import SYSTEM_ACTOR
 from personas.events.selectors import event_json
+from personas.limits.persons import get_share_key
 from personas.models import DeliveryState, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from personas.tenancy.lost_nodes import list_from_workspaces
 from personas.webhooks.fan_out import fan_out_events, list_due_endpoints, list_workspaces_to_fan_out
@@ -36,8 +38,9 @@ from personas.webhooks.signatures import build_signature_headers, load_private_k
 
 log = structlog.get_logger(__name__)
 
-# One thread per endpoint that is being served. Endpoints of one workspace get a quarter of them at most.
-MAX_THREADS, MAX_PER_WORKSPACE = 16, 4
+# One thread per endpoint that is being served. Endpoints of the workspaces of one person together get a
+# quarter of them at most.
+MAX_THREADS, MAX_PER_PERSON = 16, 4
 # An endpoint is served for so many deliveries or seconds; then others have their turn.
 TURN_DELIVERIES, TURN_SECONDS = 100, 5.0
 # Renewed as long as its worker lives, so a killed worker delays its endpoints by this time at most.
@@ -139,10 +142,13 @@ class DeliveryLoop:
         started_at = time.monotonic()
         while True:
             seconds = time.monotonic() - started_at
+            is_fanning_out = False
             if seconds < self.accept_seconds:
-                fan_out_all(self.failed_workspaces)
+                is_fanning_out = fan_out_all(self.failed_workspaces)
                 self.start_turns(threads, with_failing=seconds < self.accept_failing_seconds)
             if not self.turns:
+                if is_fanning_out:
+                    continue
                 return
             wait(self.turns, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
             self.store_results()
@@ -159,11 +165,12 @@ class DeliveryLoop:
 
     def start_turns(self, threads: ThreadPoolExecutor, *, with_failing: bool) -> None:
         """Lease due endpoints, and start a thread for each."""
-        counts = Counter(turn.endpoint.workspace_id for turn in self.turns.values())
+        counts = Counter(get_share_key(turn.endpoint.workspace_id) for turn in self.turns.values())
         for endpoint in list_from_workspaces(partial(list_due_endpoints, timezone.now())):
             if len(self.turns) >= MAX_THREADS:
                 return
-            if counts[endpoint.workspace_id] >= MAX_PER_WORKSPACE or (endpoint.failures and not with_failing):
+            share = get_share_key(endpoint.workspace_id)
+            if counts[share] >= MAX_PER_PERSON or (endpoint.failures and not with_failing):
                 continue
             try:
                 with workspace_scope(endpoint.workspace_id):
@@ -171,7 +178,7 @@ class DeliveryLoop:
                 if deliveries:
                     turn = Turn(endpoint, deliveries)
                     self.turns[threads.submit(turn.run, self.send)] = turn
-                    counts[endpoint.workspace_id] += 1
+                    counts[share] += 1
             except Exception:
                 # The lease ends later, so the next try is not at once.
                 log.exception("webhook_turn_not_started", endpoint=endpoint.pk)
@@ -227,17 +234,24 @@ def load_signing_keys(endpoint: WebhookEndpoint) -> SigningKeys | None:
         return None
 
 
-def fan_out_all(failed: set[int] | None = None) -> None:
-    """Create the deliveries of all workspaces, except those in `failed`; add to it those that fail now."""
+def fan_out_all(failed: set[int] | None = None) -> bool:
+    """Create deliveries of one batch of events per person, for workspaces that are not in `failed`.
+
+    The loop calls this again and again, so the workspaces of a person, chosen at random, have their turns.
+    Workspaces that fail now are added to `failed`. Return whether there were events.
+    """
     failed = set() if failed is None else failed
-    for workspace_id in set(list_workspaces_to_fan_out()) - failed:
+    waiting = list(set(list_workspaces_to_fan_out()) - failed)
+    random.shuffle(waiting)
+    count = 0
+    for workspace_id in {get_share_key(pk): pk for pk in waiting}.values():
         try:
             with workspace_scope(workspace_id):
-                while fan_out_events(workspace_id):
-                    pass
+                count += fan_out_events(workspace_id)
         except Exception:
             failed.add(workspace_id)
             log.exception("webhook_fan_out_failed", workspace=workspace_id)
+    return bool(count)
 
 
 def lease_endpoint(endpoint: WebhookEndpoint) -> list[WebhookDelivery]:

@@ -1,17 +1,21 @@
 """Refresh runs as a job queue in the database: request, claim with a lease, finish, retry and delete."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Case, Exists, F, Min, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models import Case, Exists, F, Min, OuterRef, Q, QuerySet, Subquery, When, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.batch_delete import delete_in_batches
+from core.db.workspace_scope import all_workspaces
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.errors import DomainError
+from personas.limits.persons import list_workspaces_of_person
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
@@ -194,17 +198,31 @@ def list_unsent_runs(runs: QuerySet[RefreshRun], now: datetime) -> QuerySet[Refr
 
 
 def list_runs_to_send(workspace_id: int, now: datetime) -> list[RefreshRun]:
-    """List the runs to send next, up to the number of jobs that one workspace may have in the queue.
+    """List the runs to send next, up to the number of jobs that one person may have in the queue.
 
-    Scheduled runs come after the others, so that a person's refresh does not wait for a hundred scheduled.
+    Of the workspaces that count for the person, the one with the fewest jobs in the queue is next. Scheduled
+    runs come after the others, so that a person's refresh does not wait for a hundred scheduled.
     """
-    runs = RefreshRun.objects.in_workspace(workspace_id)
     sent = Q(status=RunStatus.QUEUED, sent_at__gte=now - START_TIMEOUT)
-    free = settings.DRAMATIS_WORKSPACE_JOBS - runs.filter(sent | Q(status=RunStatus.RUNNING)).count()
-    if free <= 0:
-        return []
     is_scheduled = Case(When(cause="schedule", then=1), default=0)
-    return list(list_unsent_runs(runs, now).order_by(is_scheduled, "pk")[:free])
+    with all_workspaces():
+        runs = RefreshRun.unscoped.filter(workspace__in=list_workspaces_of_person(workspace_id))
+        active = Counter(runs.filter(sent | Q(status=RunStatus.RUNNING)).values_list("workspace", flat=True))
+        free = settings.DRAMATIS_WORKSPACE_JOBS - active.total()
+        if free <= 0:
+            return []
+        unsent = list_unsent_runs(runs, now)
+        # The first runs of each workspace: no more than these can be sent.
+        number = Window(RowNumber(), partition_by="workspace", order_by=[is_scheduled, "pk"])
+        rows = unsent.annotate(is_scheduled=is_scheduled, number=number).filter(number__lte=free)
+        waiting = list(rows.order_by("pk"))
+    chosen: list[RefreshRun] = []
+    while waiting and len(chosen) < free:
+        turn = min(waiting, key=lambda run: (run.is_scheduled, active[run.workspace_id], run.pk))
+        waiting.remove(turn)
+        active[turn.workspace_id] += 1
+        chosen.append(turn)
+    return chosen
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from core.body_size import allow_body_size
 from personas.errors import DomainError
+from personas.limits.storage_quota import CallQuotaExceeded
 from personas.records.services import FieldValues, restore_record
 from personas.records.views import PAGE_SIZE, RecordPages, post_only
 from personas.roles import Permission
@@ -134,6 +135,9 @@ class SourcePages(RecordPages[Source]):
             except InvalidBundle as error:
                 form.add_error("archive", error.message)
                 context["refusals"] = [refusal for refusal in error.refusals if refusal.path != "."]
+            except CallQuotaExceeded as error:
+                form.add_error("archive", error.message)
+                return self.render_page(request, "upload", context, status=429)
             except DomainError as error:
                 messages.error(request, error.message)
                 return redirect(self.get_record_url(source))

@@ -11,7 +11,8 @@ from core.text.sizes import format_size
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
-from personas.models import ApiKey
+from personas.limits.storage_quota import charge_pushed_bytes
+from personas.models import ApiKey, Content, sha256_digest
 from skills.archives import FileBundle, bundle_files
 from skills.archives.paths import casefold_path, find_path_conflicts
 from skills.discovery import Refusal
@@ -26,6 +27,8 @@ from skills.sources.locks import lock_source
 DEFAULT_CAPS = DiscoveryCaps()
 # The audit event of a larger push does not list its paths: it counts for all files of the source.
 MAX_AUDITED_PATHS = 100
+# About what the rows of a push and of each of its files take beside the texts.
+PUSH_ROW_BYTES, ROW_BYTES = 1_000, 200
 PATH_TAKEN_MESSAGE = "The source already contains a file or folder whose name is the same on many disks."
 
 
@@ -91,6 +94,7 @@ def push_bundle(
     bundle = exclude_path_conflicts(bundle, kept_files)
     check_bundle(bundle)
     check_source_capacity(bundle, kept_files)
+    charge_pushed_bytes(source.workspace_id, measure_new_bytes(source, bundle))
     removed = set(stored) - set(kept_files)
     after: dict[str, Any] = save_pushed_files(source, bundle, stored, pusher)
     after |= {"removed": delete_pushed_files(source, removed), "refused": len(bundle.refusals)}
@@ -198,6 +202,18 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
         raise InvalidBundle(
             [Refusal(ROOT_PATH, "total", message % {"most": format_size(DEFAULT_CAPS.total_bytes)})]
         )
+
+
+def measure_new_bytes(source: Source, bundle: FileBundle) -> int:
+    """Return the bytes that a push adds to the database: texts that the workspace has are stored once.
+
+    Each file costs a row, and each push an audit event and a run, so an unchanged push is not free either.
+    """
+    contents = {sha256_digest(data): data for _, data in bundle.files}
+    rows = Content.objects.in_workspace(source.workspace_id).filter(digest__in=list(contents))
+    known = set(rows.values_list("digest", flat=True))
+    new = sum(len(data) for digest, data in contents.items() if digest not in known)
+    return new + PUSH_ROW_BYTES + ROW_BYTES * len(bundle.files)
 
 
 def save_pushed_files(

@@ -34,6 +34,7 @@ MAY_QUERY_UNSCOPED = {
     "project/metrics/gauges.py": "metrics of the installation, without names",
     "project/doctor/checks.py": "workspaces near their quota of call data, for the operator",
     "personas/limits/daily_usage.py": "deletes counters of past days",
+    "prompts/builds/queue.py": "the workspaces of one person share turns in the queue",
     "project/metrics/periodic.py": "metrics of the installation, without names",
     "project/backup/samples.py": "a backup contains all workspaces",
     "project/journal/selectors.py": "the journal contains the endings of all workspaces",

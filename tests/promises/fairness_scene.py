@@ -1,4 +1,4 @@
-"""Builds two tenants for the fairness proof: one with many agents and sources, and one with one of each.
+"""Builds two tenants for the fairness proof: a person with 50 workspaces, and one with one of each record.
 
 Run as `python -m tests.promises.fairness_scene build FOLDER`; the environment names the database.
 """
@@ -24,11 +24,13 @@ from personas.api_keys.format import ADMIN  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, AgentChannel, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
+from personas.webhooks.services import create_endpoint  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import AgentPrompt  # noqa: E402
 from skills.agent_context.services import choose_context  # noqa: E402
 from skills.models import Source  # noqa: E402
+from skills.refresh.source_changes import add_source  # noqa: E402
 from tests.factories import make_source, refreshed, signed_in  # noqa: E402
 from tests.promises.scene import BY, SENTENCE  # noqa: E402
 
@@ -37,13 +39,16 @@ AGENTS, BUILT_AGENTS = 1_000, 5
 SOURCES, FILES_PER_SOURCE = 200, 12
 LEDGER_ROWS, VERSIONS = 60_000, 100
 KEYS = 10
+# The further workspaces of the large tenant: 50 with `a` and `a2`.
+OTHERS, AGENTS_OF_OTHERS = 48, 20
 
 
 def build(folder: Path) -> dict[str, Any]:
-    """Create the large tenant with two workspaces (a, a2), and the small tenant with one (b)."""
+    """Create the large tenant with its workspaces (a, a2 and others), and the small tenant with one (b)."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     settings.DRAMATIS_SOURCE_ROOTS = [folder]
+    settings.DRAMATIS_WORKSPACES_PER_PERSON = 0
     alice = User.objects.create_user("alice@example.com", None, name="Alice")
     bob = User.objects.create_user("bob@example.com", None, name="Bob")
     large = build_workspace("a", alice, AGENTS)
@@ -54,10 +59,30 @@ def build(folder: Path) -> dict[str, Any]:
     for one in (large, second):
         prompt = AgentPrompt.objects.in_workspace(one["workspace"]).order_by("pk")[0]
         extend_history(one["workspace"], prompt, LEDGER_ROWS, VERSIONS)
+    others = [build_other(f"o{number}", alice) for number in range(OTHERS)]
     small = build_workspace("b", bob, 1)
     small["sources"] = [build_source(small["workspace"], folder / "b", 1)]
     use_source(small["workspace"])
-    return {"a": json_facts(large), "a2": json_facts(second), "b": json_facts(small)}
+    facts = {"a": json_facts(large), "a2": json_facts(second), "b": json_facts(small)}
+    return facts | {"others": others, "person": alice.pk}
+
+
+def build_other(slug: str, owner: User) -> dict[str, Any]:
+    """Create a workspace with agents that share a soul, a source of pushed files and a webhook endpoint."""
+    workspace = create_workspace(slug.upper(), slug, owner=owner)
+    channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
+    soul = create_named_record(Soul, workspace, {"label": "Soul", "text": SENTENCE}, by=BY)
+    add_agents(workspace, soul, channel, range(AGENTS_OF_OTHERS))
+    values = {"label": "Pushed", "source_kind": "pushed", "adoption": "automatic"}
+    source, _ = add_source(workspace, values, by=BY)
+    # No name server knows the host: each delivery fails after a while.
+    create_endpoint(workspace, {"name": "Desk", "url": f"https://{slug}.invalid/"}, by=BY)
+    return {
+        "id": workspace.pk,
+        "soul": soul.slug,
+        "source": source.slug,
+        "editor": create_key(workspace, "Editor", {}, by=Actor.person(owner), kind=ADMIN)[1],
+    }
 
 
 def build_workspace(slug: str, owner: User, agents: int) -> dict[str, Any]:

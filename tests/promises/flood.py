@@ -1,4 +1,4 @@
-"""One tenant floods an installation with requests and jobs; the share of another is measured beside it.
+"""One person floods an installation with requests and jobs; the share of another is measured beside it.
 
 Run as `python -m tests.promises.flood PORT`; facts come as a line of JSON, the flood ends with the input.
 """
@@ -34,6 +34,7 @@ JSON = {"Content-Type": "application/json"}
 # Random text, because PostgreSQL compresses other text. Under the limit of 64 KiB for one call.
 CALL_DATA_BYTES, LARGE_BODY_BYTES = 45_000, 1_000_000
 RENDER_THREADS, EXPORT_THREADS = 4, 1
+PUSH_BYTES = 400_000
 # Pause between two edits of a soul that a thousand agents share.
 EDIT_PAUSE, VERIFY_PAUSE = 2.0, 1.0
 CSRF_TOKEN = "f" * 32
@@ -50,6 +51,15 @@ HEARTBEAT_SQL = (
     "WHERE cache_key LIKE '%%worker-heartbeat'"
 )
 STORED_SQL = "SELECT coalesce(sum(size), 0) FROM prompts_callcontent WHERE workspace_id = %s"
+# The bytes of all workspaces of the person today, and those of the person's pushed files.
+PERSON_SQL = (
+    "SELECT coalesce(sum(size), 0)::bigint FROM prompts_dailycallstorage WHERE workspace_id IN "
+    "(SELECT id FROM personas_workspace WHERE counted_for_id = %s)"
+)
+PUSHED_SQL = (
+    "SELECT coalesce(sum(c.size), 0)::bigint FROM personas_content c JOIN personas_workspace w "
+    "ON w.id = c.workspace_id WHERE w.counted_for_id = %s AND w.slug LIKE 'o%%' AND c.size > 100000"
+)
 # The bytes of the rows. The files are larger by a varying amount, because PostgreSQL adds up to 64 pages at a
 # time for each connection that writes.
 GROWTH_SQL = (
@@ -99,6 +109,13 @@ class Requests:
         )
         return LoadRequest("edit", spec)
 
+    def push(self, size: int) -> LoadRequest:
+        """A push of a file of random text to the source of a workspace of the person."""
+        text = base64.b64encode(os.urandom(size * 3 // 4)).decode()
+        body = {"files": [{"path": "docs/note.md", "text": text}]}
+        path = f"/api/v1/sources/{self.facts['source']}/files:push"
+        return LoadRequest("push", RequestSpec(path, "POST", self.editor, json.dumps(body).encode()))
+
     def refresh(self, source: str) -> LoadRequest:
         return LoadRequest("refresh", RequestSpec(f"/api/v1/sources/{source}:refresh", "POST", self.editor))
 
@@ -124,11 +141,13 @@ class Flood:
     def __init__(self, port: int, facts: dict[str, Any]) -> None:
         self.port = port
         self.large, self.second = Requests(facts["a"]), Requests(facts["a2"])
+        self.others = [Requests(one) for one in facts["others"]]
         self.statuses: Counter[tuple[str, int]] = Counter()
-        # The first response with status 429 to a call with data.
-        self.quota_response: LoadResponse | None = None
+        # The first response with status 429 to a call with data, and to a push.
+        self.quota_responses: dict[str, LoadResponse] = {}
         self._stopping, self._lock = Event(), Lock()
         works: list[Callable[[], Iterator[LoadRequest | float]]] = [self.edit, self.refresh, self.verify]
+        works += [self.edit_others, self.push]
         works += [self.export] * EXPORT_THREADS
         self._threads = [Thread(target=self._run, args=(work,), daemon=True) for work in works]
         self._threads += [
@@ -153,6 +172,20 @@ class Flood:
             turn += 1
             yield self.large.edit(f"Be quick, for the {turn}th time.")
             yield EDIT_PAUSE
+
+    def edit_others(self) -> Iterator[LoadRequest | float]:
+        """Edit the souls of the person's other workspaces in turn: builds, events and deliveries of each."""
+        turn = 0
+        while True:
+            for other in self.others:
+                turn += 1
+                yield other.edit(f"Be quick, for the {turn}th time.")
+            yield EDIT_PAUSE
+
+    def push(self) -> Iterator[LoadRequest | float]:
+        while True:
+            for other in self.others:
+                yield other.push(PUSH_BYTES)
 
     def refresh(self) -> Iterator[LoadRequest | float]:
         while True:
@@ -193,26 +226,24 @@ class Flood:
     def _note(self, response: LoadResponse) -> None:
         with self._lock:
             self.statuses[response.request.kind, response.status] += 1
-            if (response.request.kind, response.status) == (
-                "render",
-                429,
-            ) and b"call_quota_exceeded" in response.body:
-                self.quota_response = self.quota_response or response
+            if response.status == 429 and b"call_quota_exceeded" in response.body:
+                self.quota_responses.setdefault(response.request.kind, response)
 
 
 @dataclass
 class FloodResult:
-    """How the requests of the flood were answered: number by kind and status, and the first refusal."""
+    """How the requests of the flood were answered: number by kind and status, and the first refusals."""
 
     statuses: dict[str, int] = field(default_factory=dict)
     refusal: dict[str, Any] = field(default_factory=dict)
+    push_refusal: dict[str, Any] = field(default_factory=dict)
     retry_after: int = 0
 
 
 @contextmanager
 def running_flood(installation: Installation) -> Iterator[FloodResult]:
     """Run the flood in a process of its own, so that it does not slow down the measurements."""
-    facts = {name: installation.facts[name] for name in ("a", "a2")}
+    facts = {name: installation.facts[name] for name in ("a", "a2", "others")}
     command = [sys.executable, "-m", "tests.promises.flood", str(installation.port)]
     process = subprocess.Popen(
         command,
@@ -237,10 +268,11 @@ def running_flood(installation: Installation) -> Iterator[FloodResult]:
 def run_flood(port: int) -> None:
     with Flood(port, json.loads(sys.stdin.readline())) as flood:
         sys.stdin.read()
-    refused = flood.quota_response
+    refused, push = flood.quota_responses.get("render"), flood.quota_responses.get("push")
     result = FloodResult(
         {f"{kind} {status}": number for (kind, status), number in sorted(flood.statuses.items())},
         json.loads(refused.body) if refused else {},
+        json.loads(push.body) if push else {},
         int(refused.retry_after or 0) if refused else 0,
     )
     sys.stdout.write(json.dumps(vars(result)))
@@ -252,6 +284,7 @@ class Observer:
     def __init__(self, installation: Installation) -> None:
         self.connection = psycopg.connect(installation.database, autocommit=True)
         self.large = installation.facts["a"]["id"]
+        self.person = installation.facts["person"]
         self.oldest_heartbeat = 0.0
         self._stopping, self._lock = Event(), Lock()
         self._thread = Thread(target=self._watch, daemon=True)

@@ -289,6 +289,15 @@ def text_in_spans() -> None:
     vars(fetch_api)["serve_with_span"] = serve
 
 
+def share_per_workspace() -> None:
+    """R19: quotas and rate limits know workspaces only, and no persons."""
+    from personas.api import rate_limits
+    from personas.limits import persons, storage_quota
+
+    for module in (persons, storage_quota, rate_limits):
+        vars(module)["find_person_id"] = lambda workspace_id: None
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -312,6 +321,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         unverified_sessions,
         one_queue,
         session_scope,
+        share_per_workspace,
         text_in_spans,
     )
 }

@@ -1,4 +1,4 @@
-"""R19: a tenant that floods the installation takes neither another's share nor more disk than its quota.
+"""R19: a person with 50 workspaces takes neither another's share nor more disk than the quotas.
 
 The flood lasts 45 seconds instead of minutes: it is a backlog from its first seconds on, and the test asserts
 that it still is one each time the other tenant's work is done. The small tenant's fetches are also sent to a
@@ -21,6 +21,8 @@ from tests.clients.live import free_port
 from tests.promises import REAL_RATE_LIMITS, VERIFICATION_SECONDS
 from tests.promises.flood import (
     GROWTH_SQL,
+    PERSON_SQL,
+    PUSHED_SQL,
     STORED_SQL,
     Observer,
     Requests,
@@ -36,7 +38,7 @@ from tests.servers import start_redis
 MAX_ROUNDS, ROUND_SECONDS, QUOTA_SECONDS = 6, 15.0, 120.0
 LIVE_SECONDS, HEARTBEAT_SECONDS = 60.0, 60.0
 P99_SECONDS, P99_RATIO = 0.25, 3.0
-QUOTA = 6 * 1024**2
+QUOTA, PERSON_SHARE = 6 * 1024**2, 2
 # Tables and indexes have some bytes more than the stored values.
 GROWTH_RATIO = 1.5
 THREADS, FETCHES, PAUSE = 2, 300, 0.04
@@ -46,6 +48,7 @@ FAULT_SECONDS, FAULT_FLOOD_SECONDS = 10.0, 90.0
 LIMITS = {
     "DRAMATIS_BUILD_AT_ONCE": "0",
     "DRAMATIS_CALL_BYTES_PER_DAY": str(QUOTA),
+    "DRAMATIS_PERSON_SHARE": str(PERSON_SHARE),
     REAL_RATE_LIMITS: "1",
     # As long as the verification of a large workspace.
     VERIFICATION_SECONDS: "30",
@@ -60,6 +63,7 @@ BACKLOG_SQL = (
     # What another test stored counts towards the quota of the day.
     "DELETE FROM prompts_callcontent",
     "DELETE FROM prompts_dailycallstorage",
+    "DELETE FROM personas_dailyusage",
 )
 
 
@@ -157,9 +161,9 @@ def wait_for_backlog(observer: Observer) -> None:
 
 
 def wait_for_quota(observer: Observer) -> None:
-    """Wait until the large tenant has used up its quota: no call of 45,000 bytes fits any more."""
-    deadline = time.monotonic() + QUOTA_SECONDS
-    while observer.read(STORED_SQL, observer.large) < QUOTA * 0.98 and time.monotonic() < deadline:
+    """Wait until the person has used up the quota: neither a call nor a push fits any more."""
+    deadline, quota = time.monotonic() + QUOTA_SECONDS, QUOTA * PERSON_SHARE
+    while observer.read(PERSON_SQL, observer.person) < quota * 0.9 and time.monotonic() < deadline:
         time.sleep(0.5)
     # Time for the next calls, which are refused.
     time.sleep(5)
@@ -186,6 +190,7 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
         share = Share()
         rounds: list[FetchRound] = []
         with Observer(installation) as observer, running_flood(installation) as flood:
+            pushed_before = observer.read(PUSHED_SQL, observer.person)
             wait_for_backlog(observer)
             while len(rounds) < MAX_ROUNDS and all(one.ratio > P99_RATIO for one in rounds):
                 with fetching(load) as beside, fetching(separate_load) as separated:
@@ -195,6 +200,8 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
                 rounds.append(FetchRound(beside, separated))
             wait_for_quota(observer)
             stored = observer.read(STORED_SQL, observer.large)
+            of_person = observer.read(PERSON_SQL, observer.person)
+            pushed = observer.read(PUSHED_SQL, observer.person) - pushed_before
             growth = observer.read(GROWTH_SQL)
         assert [one.process.poll() for one in workers] == [None] * len(workers)
     separate.close()
@@ -207,7 +214,8 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
         f"server of its own beside it ({best.ratio:.1f} ×, wanted {P99_RATIO:.0f} ×), "
         f"{slowest(alone) * 1e3:.0f} ms without it; edits live in ≤ "
         f"{max(share.edits):.0f} s, files in ≤ {max(share.scans):.0f} s, heartbeat ≤ "
-        f"{observer.oldest_heartbeat:.0f} s; {stored / QUOTA:.0%} of the quota stored, then 429",
+        f"{observer.oldest_heartbeat:.0f} s; {stored / QUOTA:.0%} of the quota of a workspace and "
+        f"{of_person / QUOTA / PERSON_SHARE:.0%} of that of the person stored, then 429",
     )
     print(flood.statuses, share, [(slowest(one.beside), slowest(one.separated)) for one in rounds])
     assert share.is_beside_a_backlog
@@ -216,7 +224,10 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
     assert count_unserved(fetches) == 0
     assert best.ratio <= P99_RATIO
     assert stored <= QUOTA
+    assert 0 < pushed <= of_person <= QUOTA * PERSON_SHARE
     assert growth <= QUOTA * GROWTH_RATIO
+    assert flood.push_refusal["code"] == "call_quota_exceeded"
+    assert "DRAMATIS_PERSON_SHARE" in flood.push_refusal["detail"]
     assert flood.refusal["code"] == "call_quota_exceeded"
     assert "daily quota" in flood.refusal["detail"]
     assert 0 < flood.retry_after <= 86_400
@@ -260,6 +271,23 @@ def test_one_queue_for_all_jobs_is_found(installation):
 def test_workspaces_that_do_not_take_turns_are_found(installation):
     share, _ = measure_with_fault(installation, DRAMATIS_WORKSPACE_JOBS="100000")
     assert share.longest > FAULT_SECONDS
+
+
+@pytest.mark.hard
+@pytest.mark.planted
+@pytest.mark.promise("R19")
+def test_a_share_per_workspace_only_is_found(installation):
+    """The 50 workspaces together store more than the person may."""
+    stored, deadline = 0, time.monotonic() + QUOTA_SECONDS
+    with (
+        installation.web("share_per_workspace", **LIMITS),
+        Observer(installation) as observer,
+        running_flood(installation),
+    ):
+        while stored <= QUOTA * PERSON_SHARE and time.monotonic() < deadline:
+            time.sleep(0.5)
+            stored = observer.read(PERSON_SQL, observer.person)
+    assert stored > QUOTA * PERSON_SHARE
 
 
 @pytest.mark.hard

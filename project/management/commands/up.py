@@ -48,6 +48,8 @@ class Command(BaseCommand):
 
     def start_all(self, supervisor: Supervisor, host: str, port: int, *, empty: bool) -> None:
         environment = children.build_child_environment(host, port)
+        # The prompts of the demo contain links; this process builds them.
+        settings.PUBLIC_URL = environment["PUBLIC_URL"]
         children.start_broker(supervisor)
         demo_key = prepare_database.prepare_database(empty=empty)
         # The user waits for the web server. It starts faster if the workers are started only afterwards.

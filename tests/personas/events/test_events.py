@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,13 @@ from personas.events import api as events_api
 from personas.events.selectors import delete_events_before, event_json, list_events_after
 from personas.events.services import build_event, number_events, record_event
 from personas.events.types import EVENT_TYPES, InvalidEvent
+from personas.limits.persons import get_share_key
 from personas.memories.services import approve_memory, create_memory, reject_memory
-from personas.models import Event, Workspace
+from personas.models import ApiKey, Event, Workspace
 from personas.records.services import archive_record, edit_record, restore_record
 from project.api.examples import build_value
 from tests.database_locks import patient_connection
-from tests.factories import make_agent, make_channel, make_soul
+from tests.factories import make_agent, make_channel, make_soul, make_user, make_workspace
 
 CHANGE = {"kind": "soul", "id": 1, "revision": 1, "action": "edited"}
 
@@ -297,6 +299,48 @@ def test_no_more_than_a_few_requests_wait(workspace, admin):
     finally:
         for _ in range(events_api.MAX_WAITING):
             events_api.waiting_slots.release()
+
+
+@pytest.mark.django_db
+def test_one_person_does_not_take_all_waiting_requests(workspace, elsewhere, alice):
+    """Two workspaces of one person share; another tenant still waits for events."""
+    other = make_workspace("Quay", owner=alice)
+    shares = [get_share_key(pk) for pk in (workspace.pk, other.pk, other.pk, elsewhere.pk)]
+    with ExitStack() as stack:
+        taken = [stack.enter_context(events_api.waiting_slot(share)) for share in shares]
+        assert taken == [True, True, False, True]
+    assert not events_api.waiting_by_person
+    with events_api.waiting_slot(shares[0]) as is_waiting:
+        assert is_waiting
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_revoked_while_it_waits_gets_no_event(key_for):
+    alice = make_user("Alice")
+    workspace = make_workspace("Harbour", owner=alice)
+    admin = key_for(workspace, alice)
+    last = len(list_events_after(workspace, 0))
+
+    def revoke_and_write():
+        time.sleep(0.3)
+        ApiKey.objects.in_workspace(workspace).update(revoked_at=timezone.now())
+        record(workspace)
+        connection.close()
+
+    thread = threading.Thread(target=revoke_and_write)
+    thread.start()
+    answer = admin.get(f"events?after={last}&wait=20")
+    thread.join()
+    assert (answer.status_code, answer.json()["code"]) == (401, "invalid_key")
+
+
+@pytest.mark.planted
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_is_not_checked_again_is_found(key_for, monkeypatch):
+    monkeypatch.setattr(events_api, "authenticate", lambda *_: None)
+    monkeypatch.setattr(events_api, "check_operation_permission", lambda *_: None)
+    with pytest.raises(AssertionError):
+        test_a_key_revoked_while_it_waits_gets_no_event(key_for)
 
 
 @pytest.mark.django_db

@@ -1,6 +1,8 @@
 """`manage.py up`: all processes start and stop, and none is left over."""
 
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -286,3 +288,40 @@ def test_the_orphan_killer_kills_all_process_groups():
 
 def test_the_orphan_killer_does_nothing_after_a_clean_stop():
     assert read_process_groups(["12\n", "13\n", "done\n"]) == []
+
+
+LINK = re.compile(r"http://(?:localhost|127\.0\.0\.1)[^\s)>\"'`\]]*")
+
+
+@pytest.mark.hard
+def test_links_in_the_prompts_of_a_first_start_lead_to_its_own_port(tmp_path):
+    """The demo is loaded before the web server starts; its prompts have the URL that this server gets."""
+    port = free_port()
+    env = environment(tmp_path, str(tmp_path))
+    command = [sys.executable, "manage.py", "up", "--port", str(port)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        line = next(one for one in process.stdout if "Bearer" in one)
+        key = line.partition("Bearer ")[2].partition('"')[0]
+
+        def get(url):
+            request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})  # noqa: S310  # http
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  # http
+                return answer.status, answer.read().decode()
+
+        base = f"http://localhost:{port}/api/v1"
+        agents = json.loads(get(f"{base}/agents?limit=200")[1])["items"]
+        texts = [
+            json.loads(get(f"{base}/agents/{agent['slug']}/channels/{channel}/prompt")[1])["text"]
+            for agent in agents
+            for channel in agent["channels"]
+        ]
+        links = {link.rstrip(".,;") for text in texts for link in LINK.findall(text)}
+        assert links
+        assert {link for link in links if not link.startswith(f"http://localhost:{port}/")} == set()
+        assert {get(link)[0] for link in links} == {200}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)

@@ -9,10 +9,10 @@ from django.utils import timezone
 from core.task_queue import breaker
 from prompts import tasks
 from prompts.builds.causes import request_rebuild
-from prompts.builds.queue import SEND_TIMEOUT, list_agents_to_send, send_pending_builds
+from prompts.builds.queue import SEND_TIMEOUT, list_batches_to_send, send_pending_builds
 from prompts.builds.sweep import GRACE_PERIOD
 from prompts.models import BuildCause
-from tests.factories import BY, make_agent, make_channel
+from tests.factories import BY, make_agent, make_channel, make_workspace
 
 pytestmark = pytest.mark.django_db
 JOBS, BATCH = 2, 3
@@ -38,6 +38,7 @@ class BuildQueue:
 @pytest.fixture
 def queue(settings, monkeypatch) -> BuildQueue:
     settings.DRAMATIS_WORKSPACE_JOBS, settings.DRAMATIS_BUILD_BATCH = JOBS, BATCH
+    settings.DRAMATIS_WORKSPACES_PER_PERSON = 0
     queue = BuildQueue()
     monkeypatch.setattr(tasks, "enqueue_job", lambda job, *arguments: queue.send(*arguments))
     return queue
@@ -86,6 +87,33 @@ def test_without_the_limit_the_other_workspace_waits_for_all(workspace, elsewher
         test(workspace, elsewhere, queue)
 
 
+def test_many_workspaces_of_one_person_get_the_share_of_one(workspace, elsewhere, alice, queue):
+    own = [workspace, *(make_workspace(f"Quay {number}", owner=alice) for number in range(7))]
+    for one in own:
+        request_builds(one, 4)
+        tasks.enqueue_rebuilds(one.pk)
+    assert len(queue.messages) == JOBS
+    request_builds(elsewhere, 1)
+    tasks.enqueue_rebuilds(elsewhere.pk)
+    order = []
+    while queue.messages:
+        assert len(queue.messages) <= JOBS + 1
+        order.append(queue.run_next())
+    assert order.index(elsewhere.pk) == JOBS
+    assert not BuildCause.unscoped.exists()
+    # The workspaces of the person take turns: each has its first batch before one has its second.
+    first = [order.index(one.pk) for one in own]
+    assert max(first) <= len(own) + JOBS
+
+
+@pytest.mark.planted
+def test_a_share_per_workspace_is_found(workspace, elsewhere, alice, queue, monkeypatch):
+    monkeypatch.setattr("prompts.builds.queue.list_workspaces_of_person", lambda workspace_id: [workspace_id])
+    test = test_many_workspaces_of_one_person_get_the_share_of_one
+    with pytest.raises(AssertionError):
+        test(workspace, elsewhere, alice, queue)
+
+
 def test_a_lost_message_is_sent_again_by_the_sweep(workspace, queue):
     ids = request_builds(workspace, 2)
     tasks.enqueue_rebuilds(workspace.pk)
@@ -101,7 +129,7 @@ def test_a_lost_message_is_sent_again_by_the_sweep(workspace, queue):
 def test_what_the_broker_does_not_accept_stays_unsent(workspace, settings):
     ids = request_builds(workspace, 2)
     send_pending_builds(workspace.pk, lambda *_: False)
-    assert list_agents_to_send(workspace.pk, timezone.now()) == ids
+    assert list_batches_to_send(workspace.pk, timezone.now()) == [(workspace.pk, ids)]
 
 
 def test_an_agent_changed_while_its_build_runs_is_sent_again(workspace, queue):
