@@ -331,7 +331,7 @@ def test_a_key_revoked_while_it_waits_gets_no_event(key_for):
     thread.start()
     answer = admin.get(f"events?after={last}&wait=20")
     thread.join()
-    assert (answer.status_code, answer.json()["code"]) == (401, "invalid_key")
+    assert (answer.status_code, answer.json().get("code")) == (401, "invalid_key")
 
 
 @pytest.mark.planted

@@ -101,9 +101,20 @@ def test_many_workspaces_of_one_person_get_the_share_of_one(workspace, elsewhere
         order.append(queue.run_next())
     assert order.index(elsewhere.pk) == JOBS
     assert not BuildCause.unscoped.exists()
-    # The workspaces of the person take turns: each has its first batch before one has its second.
-    first = [order.index(one.pk) for one in own]
-    assert max(first) <= len(own) + JOBS
+
+
+def test_a_large_change_does_not_delay_a_small_one_of_the_same_person(workspace, alice, queue):
+    other = make_workspace("Quay", owner=alice)
+    request_builds(workspace, 18)
+    tasks.enqueue_rebuilds(workspace.pk)
+    request_builds(other, 1)
+    tasks.enqueue_rebuilds(other.pk)
+    assert len(queue.messages) == JOBS
+    order = []
+    while queue.messages:
+        order.append(queue.run_next())
+    assert order.index(other.pk) == JOBS
+    assert not BuildCause.unscoped.exists()
 
 
 @pytest.mark.planted
