@@ -13,7 +13,7 @@ from personas.errors import InvalidInput
 from personas.models import Agent, Workspace
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.json_codec import parse_dataclass
-from prompts.assembly.runtime_lines import HOST_KEYS, SANDBOX_KEYS
+from prompts.assembly.runtime_lines import HOST_KEYS, KNOWN_FACTS, SANDBOX_KEYS
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import Slots, fill_segments
 from prompts.serving.slots import fill_clock, find_task_json, normalize_slots
@@ -78,7 +78,12 @@ class SlotForm(forms.Form):
                     _("Line %(number)d must have the form name=value.") % {"number": number}
                 )
             group = "sandbox" if name.startswith(SANDBOX_PREFIX) else "host"
-            facts[group][name.removeprefix(SANDBOX_PREFIX)] = BOOLEAN_VALUES.get(value.lower(), value)
+            key = name.removeprefix(SANDBOX_PREFIX)
+            if key not in KNOWN_FACTS[group]:
+                names = [*KNOWN_FACTS["host"], *(f"{SANDBOX_PREFIX}{one}" for one in SANDBOX_KEYS)]
+                message = _("“%(name)s” is not a known name. Known names: %(known)s.")
+                raise forms.ValidationError(message % {"name": name[:80], "known": ", ".join(names)})
+            facts[group][key] = BOOLEAN_VALUES.get(value.lower(), value)
         return facts
 
     def clean_task(self) -> dict[str, Any] | None:

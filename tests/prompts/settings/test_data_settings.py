@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from personas.models import Agent
-from prompts.assembly.inputs import Limits
+from personas.ui.display_names import get_display_name
+from prompts.assembly.builder import build_prompt
+from prompts.assembly.inputs import Limits, PromptInputs
+from prompts.assembly.layouts import LAYOUTS
 from prompts.inputs import collect_inputs
+from prompts.settings import models as settings_models
+from prompts.templatetags.versions import section_title
+from prompts.versions.segments import pack_prompt, unpack_segments
 from tests.api_client import Api
 from tests.personas.api.prompts_stage import Deck, good, problem
 from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
@@ -150,3 +156,48 @@ def test_an_empty_choice_of_the_workspace_is_called_default(as_bob: Any, deck: D
     form = as_bob.get(f"/w/{deck.workspace.slug}/prompt-settings/workspace/").context["form"]
     for name in ("identity", "soul", "user_profile", "native_tools", "omit_reference", "entry", "mode"):
         assert [str(label) for value, label in form.fields[name].choices if not value] == ["Default"], name
+
+
+AGENT = "prompt-settings/agents/pilot"
+
+
+@pytest.mark.parametrize("path", [AGENT, PROMPT])
+def test_a_limit_of_a_section_that_the_layout_lacks_is_refused(admin: Api, deck: Deck, path: str) -> None:
+    values = {"section_limits": {"context": 150}}
+    [error] = problem(admin.call("PUT", path, values, If_Match='"0"'), 422, "invalid")["errors"]
+    assert error["pointer"] == "/section_limits"
+    assert error["detail"].startswith("The layout dramatis has no section “context”. Its sections: base, ")
+    assert "context_files" in error["detail"]
+
+
+def test_limits_of_a_workspace_may_be_of_any_layout(admin: Api, deck: Deck) -> None:
+    values = {"section_limits": {"context": 150, "tool-guidelines": 90}}
+    answer = good(admin.call("PUT", "prompt-settings/workspace", values, If_Match='"0"'))
+    assert answer["section_limits"] == {"context": 150, "tool_guidelines": 90}
+
+
+@pytest.mark.planted
+def test_a_limit_without_effect_is_detected(admin: Api, deck: Deck, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_models, "validate_section_limits", lambda *_: None)
+    with pytest.raises(AssertionError):
+        test_a_limit_of_a_section_that_the_layout_lacks_is_refused(admin, deck, AGENT)
+
+
+def test_section_names_have_one_spelling(admin: Api) -> None:
+    layouts = good(admin.get("layouts"))["items"]
+    names = [section["name"] for layout in layouts for section in layout["sections"]]
+    assert [name for name in names if "-" in name] == []
+
+
+def test_versions_keep_the_stored_names_of_sections(deck: Deck) -> None:
+    """The digest of a version covers them: with other names, equal texts would be new versions."""
+    prompt = build_prompt(LAYOUTS["opal"], PromptInputs(working_directory="/srv"))
+    packed = pack_prompt(prompt, b"{}")
+    stored = [row["section"] for row in packed.segments]
+    assert {"tool-guidelines", "call-append"} <= set(stored)
+    restored = unpack_segments(packed.segments, packed.contents)
+    assert [segment.section for segment in restored] == [segment.section for segment in prompt.segments]
+
+
+def test_the_rules_of_ptc_are_not_discovery_rules() -> None:
+    assert (section_title("rules"), get_display_name("rules")) == ("Rules", "Discovery rules")

@@ -318,6 +318,8 @@ def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by
     wrong = as_alice.get(studio_url(), {"slot-task": "99", "slot-facts": "nonsense", "slot-timezone": "Mars"})
     assert get_text(wrong).count("Fix these values to see them in the preview") == 1
     assert {"task", "facts", "timezone"} <= set(wrong.context["slots"].errors)
+    unknown = as_alice.get(studio_url(), {"slot-facts": "surface=web"}).context["slots"].errors["facts"]
+    assert "“surface” is not a known name. Known names: host, os, " in str(unknown[0])
 
 
 # --- drafts --------------------------------------------------------------------------------------------
