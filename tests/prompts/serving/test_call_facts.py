@@ -8,13 +8,13 @@ from django.test import Client
 
 from personas.contents.services import SaltedDigest
 from personas.errors import DomainError
+from personas.limits import storage_quota as quota
 from prompts.assembly import builder, runtime_lines
 from prompts.assembly.builder import build_prompt
 from prompts.assembly.inputs import PromptInputs, Tool
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.runtime_lines import KNOWN_FACTS
 from prompts.assembly.segments import CALL_VOLATILITIES
-from prompts.call_contents import quota
 from prompts.call_contents.selectors import get_call_values
 from prompts.erasure.call_data import erase_call_data_containing
 from prompts.proof.evidence import verify_evidence
