@@ -47,6 +47,8 @@ OWN_CALLS = {
     "personas/accounts/account_adapter.py send_password_reset_mail": "password reset",
     "personas/accounts/operator_services.py send_password_reset": "password reset by an operator",
     "personas/accounts/operator_services.py remove_second_factors": "notice mfa/email/totp_deactivated",
+    "core/outgoing/email_backend.py send": "the mail server of production; it sends what others built",
+    "core/outgoing/email_backend.py send_messages": "the mail server of production",
     "project/dev_mail/backend.py send_messages": "the mail server of development; it stores what others send",
     "project/dev_mail/views.py build_stored_email": "shows a stored email",
 }
