@@ -169,7 +169,7 @@ def test_an_owner_turns_it_on_only_with_a_second_factor_of_their_own(workspace, 
 def test_keys_work_without_a_second_factor(workspace, key_for, alice):
     require_factor(workspace)
     assert key_for(workspace, alice).get("agents").status_code == 200
-    assert key_for(workspace, alice, kind=BOT).get("agents").status_code == 200
+    assert key_for(workspace, alice, kind=BOT).get("me").status_code == 200
 
 
 def test_the_api_has_the_same_rule(workspace, admin, alice):
