@@ -293,6 +293,7 @@ class Seeder:
             at=self.now,
             slots={},
             served_digest=served,
+            skill=None,
         )
         self.keep("ledger", "plain", entry)
         report = self.create(

@@ -20,8 +20,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def call_unknown_texts_the_same(patch: pytest.MonkeyPatch) -> None:
-    for module in (reports, selectors):
-        patch.setattr(module, "compare_loaded_version", lambda released, loaded: BotStatus.SAME)
+    patch.setattr(selectors, "compare_loaded_version", lambda released, loaded: BotStatus.SAME)
 
 
 def compare_numbers_of_versions(patch: pytest.MonkeyPatch) -> None:
@@ -33,8 +32,7 @@ def compare_numbers_of_versions(patch: pytest.MonkeyPatch) -> None:
         is_same = released is not None and loaded.number >= released.number
         return BotStatus.SAME if is_same else BotStatus.OUTDATED
 
-    for module in (reports, selectors):
-        patch.setattr(module, "compare_loaded_version", compare)
+    patch.setattr(selectors, "compare_loaded_version", compare)
 
 
 def keep_superseded_reports(patch: pytest.MonkeyPatch) -> None:

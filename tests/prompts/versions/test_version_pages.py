@@ -190,6 +190,7 @@ def test_two_selected_versions_redirect_to_a_shareable_url(as_bob, prompt):
 
 
 def test_the_timeline_needs_few_queries_whatever_its_length(as_bob, prompt, soul, workspace):
+    make_memory(workspace, "A fact.")  # versions with memories are looked up among erasures
     page(as_bob, "agents/pilot/versions/")  # the first visit of a session is noted in it
     counts = []
     for number in range(2):
