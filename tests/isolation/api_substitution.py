@@ -124,7 +124,7 @@ PLAIN_NAMES = """
 """
 MORE_PLAIN_NAMES = """
     default_release_policy requires_second_factor
-    trace_id with_created
+    also_erase trace_id with_created
     caps depth entries file_bytes folder_entries folder_files format global_folder off paths rules seconds
     skip_folders take total_bytes
 """
