@@ -125,7 +125,8 @@ PROMISES = (
         "every operation × keys limited by each verb, by agent, channel and label, and by each combination: "
         "0 rows returned outside, 0 prompts, labels or records changed outside; 10,000 random sequences of "
         "two and three writes by keys without `approve` and `override`, policy changes included: production "
-        "of reviewed agents unchanged",
+        "of reviewed agents unchanged; every field that names a record, filled with one that the key may not "
+        "read: 0 links, 0 bytes of it",
     ),
     Promise(
         "R19",
@@ -154,5 +155,12 @@ PROMISES = (
         "Everything a bot can read is released and recorded",
         "every operation that is open to bot keys × keys of 6 scopes, where each text has a released state "
         "and a draft: 0 drafts returned; text only with one ledger row, whose replay has the same bytes",
+    ),
+    Promise(
+        "R21",
+        "Nobody approves their own change",
+        "every way to change a prompt × every identity of a person (page, admin key, bot key, rotated key, "
+        "push, import), and 300 sequences of two and three changes by two people: approval 403 for each "
+        "author, 200 for others",
     ),
 )

@@ -390,3 +390,22 @@ def test_a_push_of_another_file_does_not_count(desk, source):
     refresh(source)
     approve_pushed(source, desk.alice)
     assert approve_release(desk.request(), by=Actor.person(desk.nadia)).status == "approved"
+
+
+# --- planted faults ------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("R21")
+@pytest.mark.planted
+def test_an_uncounted_push_is_found(desk, source, check_approvals, monkeypatch):
+    monkeypatch.setattr(authors.AuthorSearch, "find_file", lambda search, one: "")
+    with pytest.raises(AssertionError):
+        test_a_pushed_file_counts_although_someone_else_approved_it(desk, source, check_approvals)
+
+
+@pytest.mark.promise("R21")
+@pytest.mark.planted
+def test_an_uncounted_restored_text_is_found(desk, check_approvals, monkeypatch):
+    monkeypatch.setattr(authors, "has_restored_text", lambda *data: False)
+    with pytest.raises(AssertionError):
+        test_a_text_that_was_restored_counts_for_its_author(desk, check_approvals)
