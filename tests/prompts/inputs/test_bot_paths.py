@@ -346,7 +346,7 @@ def test_additional_skill_folders_are_read_last(agent: Agent, roots: Path, uses:
 
 def test_a_skill_without_a_file_has_the_url_of_its_text(workspace: Workspace, agent: Agent, roots: Path):
     make_skill(workspace, "knots", for_all_agents=True)
-    url = "https://dramatis.example.com/api/v1/skills/knots"
+    url = "https://dramatis.example.com/api/v1/agents/pilot/channels/deck/skills/knots"
     assert f"<location>{url}/SKILL.md</location>" in build(agent, "pi").text
     assert f'path="{url}"' in build(agent, "moltis").text
     assert "**knots**" in build(agent, "opal").text

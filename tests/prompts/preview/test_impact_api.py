@@ -192,7 +192,7 @@ def test_settings_are_set_level_by_level(admin: Api, bot: Api, deck: Deck) -> No
     problem(admin.call("PUT", "prompt-settings/workspace", {}, If_Match='"1"'), 412, "precondition_failed")
     good(admin.call("PUT", "prompt-settings/agents/pilot", {"mission": "Land."}, If_Match='"0"'))
     good(admin.call("PUT", "prompt-settings/channels/deck", {"native_tools": True}, If_Match='"0"'))
-    levels = good(bot.get("prompt-settings"))["items"]
+    levels = good(admin.get("prompt-settings"))["items"]
     assert {row["level"] for row in levels} == {"workspace", "agent", "channel"}
     problem(bot.call("PUT", "prompt-settings/workspace", {}, If_Match="*"), 403, "out_of_scope")
 

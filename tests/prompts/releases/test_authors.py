@@ -292,7 +292,8 @@ def test_a_new_release_policy_is_no_change_of_the_text(desk):
     by = Actor.person(desk.nadia)
     for policy in ("automatic", "reviewed"):
         desk.agent.refresh_from_db()
-        edit_record(desk.agent, {"release_policy": policy}, expected=desk.agent.revision, by=by)
+        values = {"release_policy": policy, "reason": "Asked for."}
+        edit_record(desk.agent, values, expected=desk.agent.revision, by=by)
     desk.edit(desk.alice, "Be wise.")
     assert approve_release(desk.request(), by=by).status == "approved"
 

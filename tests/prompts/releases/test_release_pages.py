@@ -299,13 +299,16 @@ def row(section, text):
 
 def test_equal_changes_have_equal_keys_whatever_stands_around_them():
     one = build_change_key(
-        ([row("a", "x"), row("a", "old"), row("b", "q")], ""),
-        ([row("a", "x"), row("a", "new"), row("b", "q")], ""),
+        ([row("a", "x"), row("a", "old"), row("b", "q")], "", []),
+        ([row("a", "x"), row("a", "new"), row("b", "q")], "", []),
     )
-    other = build_change_key(([row("a", "old"), row("a", "y")], ""), ([row("a", "new"), row("a", "y")], ""))
+    other = build_change_key(([row("a", "old"), row("a", "y")], "", []), ([row("a", "new"), row("a", "y")], "", []))
     assert one == other
-    assert one != build_change_key(([row("a", "old")], ""), ([row("a", "newer")], ""))
-    assert one != build_change_key(([row("a", "old")], "t1"), ([row("a", "new")], "t2"))
+    assert one != build_change_key(([row("a", "old")], "", []), ([row("a", "newer")], "", []))
+    assert one != build_change_key(([row("a", "old")], "t1", []), ([row("a", "new")], "t2", []))
+    files = [[{"name": "tea", "content": content}] for content in ("d1", "d2")]
+    assert one != build_change_key(([row("a", "old")], "", files[0]), ([row("a", "new")], "", files[1]))
+    assert one == build_change_key(([row("a", "old")], "", files[0]), ([row("a", "new")], "", files[0]))
 
 
 def test_what_both_begin_and_end_with_is_left_out():

@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from personas.records.services import edit_record
 from prompts.inputs.collect import collect_inputs
+from prompts.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_context
 from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file
-from skills.library.selectors import get_skill_instructions
 from skills.models import Reach
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
@@ -45,8 +45,8 @@ def test_each_agent_judges_by_the_rules_that_it_reads_with(source):
     opal, pi = make_reader(source, "olga", "opal"), make_reader(source, "pia", "pi")
     approve_file_at(source, PATH)
     assert (list_used(opal), list_used(pi)) == ([], ["tea"])
-    assert get_skill_instructions(opal, "tea") is None
-    assert get_skill_instructions(pi, "tea") is not None
+    offered = [[file.name for file in list_skill_files(get_effective_context(one))] for one in (opal, pi)]
+    assert offered == [[], ["tea"]]
 
 
 def test_the_layout_of_a_harness_judges_too(source):

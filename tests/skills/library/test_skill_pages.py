@@ -15,10 +15,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from personas.models import AuditEvent, Revision
+from prompts.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_contexts
 from skills.files.services import assign_skill_file, ignore_file
 from skills.library.list import SkillFilter, get_found_state, list_skill_entries, load_skill_items
-from skills.library.selectors import get_skill_instructions
 from skills.models import Reach, Skill, Source
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.module_fixtures import put_back
@@ -452,33 +452,33 @@ def test_the_trust_policy_rejects_editors_and_invalid_values(workspace, source, 
 # --- instructions ---------------------------------------------------------------------------------------
 
 
-def test_instructions_come_from_the_skill_that_the_agent_uses(workspace, source, agent):
-    assert get_skill_instructions(agent, "tea") is None
+def get_offered_files(agent):
+    """Return the skill files that a version of the agent's prompt would offer, by name."""
+    [context] = get_effective_contexts(agent.workspace_id, [agent]).values()
+    return {file.name: file for file in list_skill_files(context)}
+
+
+def test_a_version_offers_the_file_of_the_skill_that_the_agent_uses(workspace, source, agent):
+    assert "tea" not in get_offered_files(agent)
     choose_source(agent, source, "opal")
-    instructions = get_skill_instructions(agent, "tea")
-    file = get_skill_file(source, f"{HERE}/tea")
-    assert instructions is not None
+    offered, file = get_offered_files(agent)["tea"], get_skill_file(source, f"{HERE}/tea")
     assert file.in_force is not None
-    assert (instructions.description, instructions.body) == ("Makes tea.", "Do the thing.")
-    assert instructions.origin == ("file", file.pk, 1, file.in_force.digest)
+    assert offered.data == bytes(file.in_force.content.data)
+    assert offered.origin[:3] == ("context_file", str(file.pk), 1)
     skill = make_skill(workspace, "tea", body="Mine.", agents=[agent])
-    instructions = get_skill_instructions(agent, "tea")
-    assert instructions is not None
-    assert (instructions.body, instructions.origin) == ("Mine.", ("skill", skill.pk, 1, ""))
+    offered = get_offered_files(agent)["tea"]
+    assert offered.data.decode().endswith("Mine.\n")
+    assert offered.origin[:3] == ("skill", str(skill.pk), 1)
 
 
-def test_instructions_of_unusable_skills_are_not_returned(workspace, source, agent):
+def test_files_of_unusable_skills_are_not_offered(workspace, source, agent):
     choose_source(agent, source)
-    for name in ("wait", "evil", "broken", "", "nothing"):
-        assert get_skill_instructions(agent, name) is None
     make_skill(workspace, "others", agents=[make_agent(workspace, "other")])
-    assert get_skill_instructions(agent, "others") is None
+    assert not get_offered_files(agent).keys() & {"wait", "evil", "broken", "", "nothing", "others"}
 
 
-def test_instructions_stay_those_of_the_trusted_revision(workspace, source, tree, agent):
+def test_the_file_stays_that_of_the_trusted_revision(workspace, source, tree, agent):
     choose_source(agent, source)
     write_skill(tree, f"{HERE}/tea", skill_text("tea", "Makes tea.", "Spill it."))
     refreshed(source)
-    instructions = get_skill_instructions(agent, "tea")
-    assert instructions is not None
-    assert instructions.body == "Do the thing."
+    assert "Do the thing." in get_offered_files(agent)["tea"].data.decode()
