@@ -8,8 +8,7 @@ emoji with a remark behind it.
 import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple
-
-from core.timezones import list_timezone_names
+from zoneinfo import available_timezones
 
 ENTRY = re.compile(r"^ {0,3}[-*+] +\*\*(?P<label>[^*\n:]+?):?\*\*:?[ \t]*(?P<value>[^\n]*?)[ \t]*$")
 HEADING = re.compile(r"^ {0,3}##+ ")
@@ -75,7 +74,7 @@ def read_emoji(text: str) -> str:
 def read_timezone(text: str) -> str:
     """Return the first word if it names a time zone."""
     first = text.split(maxsplit=1)[0].strip("`,;")
-    return first if first in list_timezone_names() else ""
+    return first if first in available_timezones() else ""
 
 
 READERS: dict[str, Callable[[str], str]] = {"emoji": read_emoji, "timezone": read_timezone}

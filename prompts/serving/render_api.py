@@ -118,7 +118,8 @@ APPEND_SCHEMA = api_schema.prose_schema(MAX_TEXT_LENGTH)
 def build_facts_schema(name: str, description: str) -> api_schema.Schema:
     """Return the schema of `host` or `sandbox`: the known keys are described, other keys are ignored."""
     properties = {key: {"description": text} for key, text in KNOWN_FACTS[name].items()}
-    return api_schema.any_object_schema(properties=properties, description=description)
+    title = f"Call{name.capitalize()}"
+    return api_schema.any_object_schema(properties=properties, description=description, title=title)
 
 
 RENDER_REQUEST_SCHEMA = api_schema.object_schema(

@@ -302,7 +302,9 @@ def test_equal_changes_have_equal_keys_whatever_stands_around_them():
         ([row("a", "x"), row("a", "old"), row("b", "q")], "", []),
         ([row("a", "x"), row("a", "new"), row("b", "q")], "", []),
     )
-    other = build_change_key(([row("a", "old"), row("a", "y")], "", []), ([row("a", "new"), row("a", "y")], "", []))
+    other = build_change_key(
+        ([row("a", "old"), row("a", "y")], "", []), ([row("a", "new"), row("a", "y")], "", [])
+    )
     assert one == other
     assert one != build_change_key(([row("a", "old")], "", []), ([row("a", "newer")], "", []))
     assert one != build_change_key(([row("a", "old")], "t1", []), ([row("a", "new")], "t2", []))
