@@ -10,6 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.db import models
 
+from personas.limits.storage_quota import PERSON_BYTES
 from personas.models import DailyUsage, SecurityEvent, User, Workspace, WorkspaceOwned
 
 OUR_APPS = ("personas", "skills", "prompts")
@@ -155,6 +156,7 @@ def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.
     if model is SecurityEvent:
         return SecurityEvent.objects.filter(user__memberships__workspace=workspace).order_by("pk")
     if model is DailyUsage:
-        # Counters of persons and addresses, without text of tenants.
-        return DailyUsage.objects.none()
+        # Counters without text of tenants; these are of the person that the workspace counts for.
+        person = str(workspace.counted_for_id)
+        return DailyUsage.objects.filter(kind=PERSON_BYTES, subject=person).order_by("pk")
     raise TypeError(f"Which workspace owns a row of {model.__name__}? Add it in tests/isolation/canaries.py.")

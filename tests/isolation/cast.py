@@ -18,12 +18,14 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.agents.services import create_named_record
+from personas.limits.storage_quota import PERSON_BYTES
 from personas.members.services import remove_member
 from personas.memories.services import create_memory, revoke_memory
 from personas.models import (
     Agent,
     AuditEvent,
     Channel,
+    DailyUsage,
     Identity,
     Invitation,
     Membership,
@@ -249,6 +251,8 @@ def seed_rest(stage: Stage, home: str) -> None:
     event.save()
     stage.rows[home, "audit", "plain"] = event
     SecurityEvent.objects.create(user=owner, **stage.canaries.values(home, SecurityEvent))
+    yesterday = timezone.now().date() - timedelta(days=1)
+    DailyUsage.objects.create(kind=PERSON_BYTES, subject=str(owner.pk), day=yesterday, amount=5)
 
 
 def add_requesters(stage: Stage) -> None:
