@@ -74,7 +74,8 @@ def read_emoji(text: str) -> str:
 def read_timezone(text: str) -> str:
     """Return the first word if it names a time zone."""
     first = text.split(maxsplit=1)[0].strip("`,;")
-    return first if first in available_timezones() else ""
+    # `localtime` is a file on some systems, not a time zone.
+    return first if first in available_timezones() - {"localtime"} else ""
 
 
 READERS: dict[str, Callable[[str], str]] = {"emoji": read_emoji, "timezone": read_timezone}
