@@ -97,10 +97,11 @@ def test_no_sequence_of_this_run_changes_production(stage, seed, record_property
 
 @pytest.mark.promise("R16")
 @pytest.mark.hard
-def test_no_sequence_changes_production(stage, seed, record_property):
-    """10,000 sequences: all pairs and triples of the most dangerous writes, and random ones."""
-    result = run_sequences(stage, seed, goal=10_000, core=CORE)
-    check_result(result, seed, record_property, at_least=10_000)
+@pytest.mark.parametrize("state", STATES)
+def test_no_sequence_changes_production(stage, seed, record_property, state):
+    """10,000 sequences in all: all pairs and triples of the most dangerous writes, and random ones."""
+    result = run_sequences(stage, seed, goal=3_350, core=CORE, states=(state,))
+    check_result(result, seed, record_property, at_least=3_350)
     written = {name for name, statuses in result.statuses.items() if any(0 < code < 400 for code in statuses)}
     assert len(written) >= 80, sorted(written)
 
