@@ -6,7 +6,8 @@ A new operation or page belongs into one of the lists, or the test of R21 fails.
 WAYS = """
     DELETE~agent-context DELETE~memories-one DELETE~responsibilities-one PATCH~agents-one PATCH~channels-one
     PATCH~identities-one PATCH~memories-one PATCH~responsibilities-one PATCH~skills-one PATCH~souls-one
-    PATCH~tools-one PATCH~user-profiles-one POST~channels-restore-revision POST~identities-restore-revision
+    PATCH~tools-one PATCH~user-profiles-one POST~agents-restore-revision
+    POST~channels-restore-revision POST~identities-restore-revision
     POST~memories-approve POST~memories-approve-many POST~memories-archive-many POST~memories-import
     POST~memories-list POST~memories-restore POST~memories-restore-many POST~memories-restore-revision
     POST~memories-supersede POST~responsibilities-archive-many POST~responsibilities-list
@@ -17,7 +18,8 @@ WAYS = """
     PUT~channels-one PUT~identities-file PUT~identities-one PUT~memories-one PUT~prompt-settings-agent
     PUT~prompt-settings-channel PUT~prompt-settings-prompt PUT~prompt-settings-workspace
     PUT~responsibilities-one PUT~skills-one PUT~souls-file PUT~souls-one PUT~sources-file PUT~tools-one
-    PUT~user-profiles-file PUT~user-profiles-one agents:add-memory agents:edit channels:edit channels:revert
+    PUT~user-profiles-file PUT~user-profiles-one agents:add-memory agents:edit agents:revert
+    channels:edit channels:revert
     contexts:choose contexts:inherit identities:edit identities:revert memories:approve memories:archive
     memories:bulk memories:decide memories:edit memories:import memories:new memories:restore
     memories:revert memories:supersede prompt-settings:agent prompt-settings:channel prompt-settings:prompt
@@ -35,7 +37,7 @@ OTHERS = """
     DELETE~sources-one DELETE~tasks-one DELETE~tools-one DELETE~user-profiles-one DELETE~versions-comment
     DELETE~webhooks-one PATCH~members-one PATCH~sources-one PATCH~tasks-one PATCH~webhooks-one
     PATCH~workspace-one POST~agents-archive-many POST~agents-import POST~agents-list POST~agents-restore
-    POST~agents-restore-many POST~agents-restore-revision POST~batch-get POST~channels-archive-many
+    POST~agents-restore-many POST~batch-get POST~channels-archive-many
     POST~channels-list POST~channels-restore POST~channels-restore-many POST~context-files-adopt
     POST~context-files-adopt-many POST~context-files-end-waiver POST~context-files-ignore
     POST~context-files-unignore POST~context-files-waive POST~erasures-list POST~erasures-preview
@@ -58,7 +60,7 @@ OTHERS = """
     POST~user-profiles-restore POST~user-profiles-restore-many POST~verifications-list
     POST~versions-comments POST~webhooks-list POST~webhooks-redeliver POST~webhooks-rotate
     POST~webhooks-test POST~workspaces-list PUT~labels-one PUT~rule-sets-one PUT~sources-one PUT~tasks-one
-    agents:archive agents:bulk agents:import agents:new agents:restore agents:revert channels:archive
+    agents:archive agents:bulk agents:import agents:new agents:restore channels:archive
     channels:bulk channels:new channels:restore comments:delete comments:memory comments:version
     delete-workspace erasures:erase files:adopt files:end-waiver files:heed files:ignore files:reach
     files:reject files:waive fleet:bulk fleet:demo fleet:dismiss identities:archive identities:bulk

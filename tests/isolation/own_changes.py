@@ -183,9 +183,17 @@ def get_text_values(stage: Stage, name: str) -> dict[str, Any]:
         return {} if name.endswith("revert") else {"mission": "Keep the harbour safe."}
     values: dict[str, dict[str, Any]] = {
         "PATCH agents-one": {"instructions": "Answer briefly."},
-        # Without a channel, the agent has no prompt.
-        "PUT agents-one": {"instructions": "Answer briefly.", "channels": [channel.slug]},
-        "agents:edit": {"instructions": "Answer briefly.", "channels": [channel.pk]},
+        # Without a channel, the agent has no prompt. The policy stays: to lift a review is an override.
+        "PUT agents-one": {
+            "instructions": "Answer briefly.",
+            "channels": [channel.slug],
+            "release_policy": "reviewed",
+        },
+        "agents:edit": {
+            "instructions": "Answer briefly.",
+            "channels": [channel.pk],
+            "release_policy": "reviewed",
+        },
         "PATCH channels-one": {"formatting": "Use short lines."},
         "PATCH user-profiles-one": {"notes": "Likes tea."},
         "user-profiles:edit": {"notes": "Likes tea."},

@@ -55,7 +55,7 @@ def scene(known_scene, db):
 
 def run_ways(scene: Scene, is_due: IsDue) -> Outcome:
     """Let a person change a prompt in each way: the person cannot approve it, and two others can."""
-    outcome = Outcome()
+    outcome, listed, changed = Outcome(), set(), set()
     with quick_templates():
         for number, (name, identity, act) in enumerate(list_ways(scene, scene.people["P"])):
             if not is_due(name, identity, number):
@@ -67,9 +67,13 @@ def run_ways(scene: Scene, is_due: IsDue) -> Outcome:
                 finish_work(scene.stage)
                 prompts = find_changed_prompts(scene, before)
                 findings = check_approvals(scene, prompts, {"P"}, is_page=number % 5 == 0) if prompts else []
+            listed |= {name} & CHANGES_PROMPTS
+            changed |= {name} if prompts else set()
             if prompts and name not in CHANGES_PROMPTS:
                 findings.append("changed a prompt and is not in CHANGES_PROMPTS")
             outcome.findings += [f"{name} · {identity}: {text}" for text in findings]
+    # Without a change, there was nothing to approve.
+    outcome.findings += [f"{name} is in CHANGES_PROMPTS and changed none" for name in listed - changed]
     return outcome
 
 
