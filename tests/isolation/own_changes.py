@@ -129,10 +129,8 @@ def prepare_records(stage: Stage) -> Stage:
     type(workspace).objects.filter(pk=workspace.pk).update(default_release_policy="reviewed")
     finish_work(stage)
     rows = {**stage.rows}
-    for kind in ("agents", "sources"):
-        rows[HARBOUR, kind, "plain"] = type(rows[HARBOUR, kind, "plain"]).unscoped.get(
-            pk=rows[HARBOUR, kind, "plain"].pk
-        )
+    rows[HARBOUR, "agents", "plain"] = Agent.unscoped.get(pk=agent.pk)
+    rows[HARBOUR, "sources", "plain"] = Source.unscoped.get(pk=stage.row(HARBOUR, "sources").pk)
     return replace(stage, rows=rows)
 
 
@@ -205,7 +203,7 @@ def send_operation(stage: Stage, caller: Caller, endpoint: Any) -> int:
     cell, row = Cell(caller, endpoint, OWN), TABLE[str(endpoint)]
     body = row.body(stage, HARBOUR) if row.body else None
     if more := get_text_values(stage, str(endpoint)):
-        body = {**body, **more}
+        body = {**(body or {}), **more}
     answer = call(caller, endpoint.method, address(stage, cell), body, row.get_precondition(endpoint))
     return answer.status
 

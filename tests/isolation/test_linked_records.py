@@ -12,7 +12,7 @@ import pytest
 
 from personas.actors import Actor
 from personas.agents.services import create_named_record
-from personas.api import key_limits, record_resource
+from personas.api import record_resource
 from personas.models import Agent, Channel, Identity, Soul, Tool, UserProfile
 from personas.records.services import create_record, edit_record
 from prompts.models import AgentPrompt
@@ -237,7 +237,3 @@ def test_an_unchecked_link_is_found(links, monkeypatch):
 
 def list_all(caller: Any, model: Any) -> Any:
     return model.objects.in_workspace(caller.workspace).filter(archived_at=None)
-
-
-def test_the_rule_is_in_one_function():
-    assert record_resource.list_linkable is key_limits.list_linkable is settings_api.list_linkable

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from personas.api_keys.selectors import list_key_labels
 from personas.models import User
 from prompts.releases import authors
 from tests.isolation.api_cast import rolled_back_as_test
@@ -150,7 +151,7 @@ def test_an_identity_that_is_not_counted_is_found(identity, scene, monkeypatch):
 
     def load_without(release, user, since):
         known = load_identity(release, user, since)
-        keys = authors.list_key_labels(release.workspace_id, user)
+        keys = list_key_labels(release.workspace_id, user)
         bots = {label for label in keys if label.startswith("bot:")}
         lost = {
             PAGE: {user.email},
