@@ -23,70 +23,27 @@ from personas.api import rate_limits
 from personas.api.responses import encode_json
 from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import VERBS_BY_KIND, get_key_verbs
-from personas.models import Agent, Soul
+from personas.models import Soul
 from personas.records.services import edit_record
 from personas.roles import Role
-from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, PromptVersion, Release
+from prompts.models import PRODUCTION, AgentPrompt, Release
 from skills.models import AgentContext, AgentSource, RefreshRun, Source
 from skills.refresh.runs import claim_run
 from skills.refresh.services import refresh_source
 from tests.isolation.api_cast import Caller, KeyFactory, rolled_back_as_test
-from tests.isolation.api_matrix import OWN, WRITES, Cell, address, may_call
-from tests.isolation.api_table import TABLE, find_table_gaps
-from tests.isolation.api_walk import ApiEndpoint, all_endpoints
+from tests.isolation.api_matrix import OWN, Cell, address, may_call
+from tests.isolation.api_table import TABLE
 from tests.isolation.cast import HARBOUR, Stage, owner_of
 from tests.isolation.scope_matrix import build_pending
+from tests.isolation.sequence_writes import UNAPPROVED, Scene, Write
 from tests.module_fixtures import commits_heard
 
-UNAPPROVED = "Text that nobody approved"
 FORBIDDEN_VERBS = {"approve", "override"}
 # States of the reviewed agent at the beginning: production has the latest version; text waits for an
 # approval; text waits, and somebody with the permission to override has lifted the review.
 CURRENT, PENDING, LIFTED = STATES = ("current", "pending", "lifted")
 # Writes after which the text of production may be a part of what it was: an erasure removes text.
 ERASURES = {"POST erasures-list"}
-
-
-@dataclass(frozen=True)
-class Write:
-    """One request: an operation with a path and a body, which may depend on the rows at that time."""
-
-    name: str
-    endpoint: ApiEndpoint
-    values: Callable[["Scene"], dict[str, str]] = lambda _: {}
-    body: Callable[["Scene"], Any] | None = None
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass
-class Scene:
-    """The seeded rows with a reviewed agent, and the keys that write."""
-
-    stage: Stage
-    state: str
-    callers: list[Caller]
-    bot: Caller
-    served: dict[str, tuple[int, str]] = field(default_factory=dict)
-    policy: str = ""
-
-    @property
-    def prompt(self) -> AgentPrompt:
-        pk = self.stage.row(HARBOUR, "prompts").pk
-        return AgentPrompt.unscoped.select_related("agent", "channel", "latest").get(pk=pk)
-
-    @property
-    def agent(self) -> Agent:
-        return Agent.unscoped.get(pk=self.stage.row(HARBOUR, "agents").pk)
-
-    def find_last_release(self) -> int:
-        rows = Release.unscoped.filter(workspace=self.stage.workspaces[HARBOUR]).order_by("-number")
-        return rows.values_list("number", flat=True)[0]
-
-    def find_production(self) -> PromptVersion | None:
-        rows = PromptLabel.unscoped.filter(prompt=self.prompt, name=PRODUCTION).select_related("version")
-        return next((label.version for label in rows), None)
 
 
 @dataclass
@@ -118,7 +75,9 @@ def read_served_texts(scene: Scene) -> dict[str, tuple[int, str]]:
     A text that bots can fetch beside the prompt belongs here.
     """
     agent, channel = scene.stage.key(HARBOUR, "agents"), scene.stage.key(HARBOUR, "channels")
-    paths = [f"agents/{agent}/channels/{channel}/prompt.md"]
+    skill = scene.stage.key(HARBOUR, "skills")
+    prompt = f"agents/{agent}/channels/{channel}"
+    paths = [f"{prompt}/prompt.md", f"{prompt}/skills", f"{prompt}/skills/{skill}/SKILL.md"]
     texts = {}
     for path in paths:
         answer = request(scene.bot, "GET", f"/api/v1/{path}")
@@ -224,113 +183,6 @@ def make_callers(stage: Stage) -> tuple[list[Caller], Caller]:
     factory.add("limited bot", HARBOUR, owner, "", BOT, verbs=bot_verbs, agents=agents)
     factory.add("fetching bot", HARBOUR, owner, "", BOT, verbs=["fetch"])
     return [*factory.callers.values()], factory.callers["fetching bot"]
-
-
-# --- writes --------------------------------------------------------------------------------------------
-
-
-def list_writes() -> list[Write]:
-    """Return every operation with an unsafe method, as the table calls it. Raise if it has no row."""
-    endpoints = [endpoint for endpoint in all_endpoints() if endpoint.method in WRITES]
-    gaps = find_table_gaps(endpoints)
-    missing = [gap for gap in gaps if not gap.endswith("has a row and no operation")]
-    assert not missing, "\n".join(missing)
-    return [Write(str(endpoint), endpoint) for endpoint in endpoints]
-
-
-def list_deliberate_writes() -> list[Write]:
-    by_name = {str(write): write.endpoint for write in list_writes()}
-    return [Write(f"{name} ({text})", by_name[name], **more) for name, text, more in DELIBERATE]
-
-
-def constant(value: Any) -> Callable[[Scene], Any]:
-    return lambda scene: value
-
-
-def of_plain_agent(scene: Scene) -> dict[str, str]:
-    return {"slug": scene.stage.key(HARBOUR, "agents")}
-
-
-def of_production(scene: Scene) -> dict[str, str]:
-    return {"label": PRODUCTION}
-
-
-def of_last_release(scene: Scene) -> dict[str, str]:
-    return {"number": str(scene.find_last_release())}
-
-
-def move_to_latest(scene: Scene) -> Any:
-    production, latest = scene.find_production(), scene.prompt.latest
-    assert latest is not None
-    return {"version": latest.number, "expected": production.number if production else None}
-
-
-def release_to_production(scene: Scene) -> Any:
-    prompt = {"agent": scene.stage.key(HARBOUR, "agents"), "channel": scene.stage.key(HARBOUR, "channels")}
-    return {"message": "Go", "label": PRODUCTION, "prompts": [prompt]}
-
-
-def join_channels(scene: Scene) -> Any:
-    variants = ("plain", "spare")
-    return {"channels": [scene.stage.key(HARBOUR, "channels", variant) for variant in variants]}
-
-
-def ids_of_agent(scene: Scene) -> Any:
-    return {"ids": [scene.stage.row(HARBOUR, "agents").pk]}
-
-
-LIFT = {"release_policy": "automatic", "reason": "Because."}
-# Operations with the rows and bodies that came close to production: name, what is special, and how.
-DELIBERATE: list[tuple[str, str, dict[str, Any]]] = [
-    ("PATCH agents-one", "lift", {"body": constant(LIFT)}),
-    ("PATCH agents-one", "edit", {"body": constant({"instructions": f"{UNAPPROVED} (edit)."})}),
-    ("POST releases-list", "production", {"body": release_to_production}),
-    ("POST releases-publish", "last", {"values": of_last_release}),
-    ("PUT labels-one", "production", {"values": of_production, "body": move_to_latest}),
-    ("POST agents-restore-revision", "first", {"values": lambda _: {"revision": "1"}}),
-    ("PATCH agents-one", "review", {"body": constant({"release_policy": "reviewed"})}),
-    ("PATCH souls-one", "edit", {"body": constant({"text": f"{UNAPPROVED} (new soul)."})}),
-    ("POST releases-requestAgain", "last", {"values": of_last_release}),
-    ("PATCH agents-one", "lift and edit", {"body": constant(LIFT | {"instructions": UNAPPROVED})}),
-    ("DELETE agents-one", "the agent", {"values": of_plain_agent}),
-    ("POST agents-restore", "the agent", {"values": of_plain_agent}),
-    ("POST agents-archive-many", "the agent", {"body": ids_of_agent}),
-    ("POST agents-restore-many", "the agent", {"body": ids_of_agent}),
-    ("PATCH agents-one", "leave channel", {"body": constant({"channels": []})}),
-    ("PATCH agents-one", "join channels", {"body": join_channels}),
-    ("POST releases-approve", "last", {"values": of_last_release}),
-    (
-        "POST releases-override",
-        "last",
-        {"values": of_last_release, "body": constant({"reason": "Because."})},
-    ),
-    ("DELETE labels-one", "production", {"values": of_production}),
-    ("POST labels-protect", "unprotect", {"body": constant({"is_protected": False})}),
-    ("PATCH workspace-one", "default policy", {"body": constant({"default_release_policy": "reviewed"})}),
-    (
-        "PATCH workspace-one",
-        "lifted default policy",
-        {"body": constant({"default_release_policy": "automatic", "reason": "Because."})},
-    ),
-    (
-        "POST keys-list",
-        "all verbs",
-        {
-            "body": constant(
-                {"name": "Wider", "kind": "admin", "scopes": {"verbs": list(VERBS_BY_KIND[ADMIN])}}
-            )
-        },
-    ),
-    ("PUT prompt-settings-prompt", "mission", {"body": constant({"mission": f"{UNAPPROVED} (mission)."})}),
-    (
-        "PUT sources-file",
-        "pushed text",
-        {"body": constant({"text": f"{UNAPPROVED} (pushed)."})},
-    ),
-    ("PATCH sources-one", "automatic", {"body": constant({"approval": "automatic"})}),
-]
-# The first of them are combined with each other completely.
-CORE = 10
 
 
 # --- requests ------------------------------------------------------------------------------------------

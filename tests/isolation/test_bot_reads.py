@@ -8,6 +8,7 @@ import pytest
 from personas.api import record_lookup
 from prompts.models import AgentPrompt
 from prompts.serving import services as serving
+from prompts.serving.ledger_insert import insert_ledger_row
 from prompts.skill_files import services as skill_files
 from prompts.versions import api as versions_api
 from tests.isolation.api_cast import callers, known_callers, rolled_back_as_test  # noqa: F401  # fixtures
@@ -66,7 +67,7 @@ def test_the_text_of_an_unreleased_version_is_found(bot_stage, monkeypatch):
 
 @pytest.mark.planted
 def test_a_ledger_row_that_is_left_out_is_found(bot_stage, monkeypatch):
-    insert = serving.insert_ledger_row
+    insert = insert_ledger_row
 
     def insert_nothing(*args):
         with rolled_back_as_test():

@@ -13,8 +13,8 @@ from personas.roles import has_permission
 from prompts.labels import approval
 from prompts.models import AgentPrompt
 from tests.isolation.cast import HARBOUR
+from tests.isolation.sequence_writes import CORE, list_deliberate_writes, list_writes
 from tests.isolation.sequences import (
-    CORE,
     LIFTED,
     PENDING,
     STATES,
@@ -23,8 +23,6 @@ from tests.isolation.sequences import (
     combine,
     draw,
     find_accepting_key,
-    list_deliberate_writes,
-    list_writes,
     make_callers,
     reviewed_scene,
 )

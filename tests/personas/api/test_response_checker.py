@@ -20,22 +20,22 @@ def checked(api: Api) -> TrueApi:
 
 
 def test_a_field_that_was_not_published_is_noticed(
-    bot: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    admin: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_skill(workspace, "tea", agents=[make_agent(workspace, "mira")])
-    checked(bot).get("agents/mira/skills/tea")
-    instructions_json = agent_api.instructions_json
+    checked(admin).get("agents/mira/skills")
+    agent_skill_json = agent_api.agent_skill_json
 
     def chatty(skill: Any) -> dict[str, Any]:
-        return instructions_json(skill) | {"secret": 1}
+        return agent_skill_json(skill) | {"secret": 1}
 
-    monkeypatch.setattr(agent_api, "instructions_json", chatty)
+    monkeypatch.setattr(agent_api, "agent_skill_json", chatty)
     with pytest.raises(AssertionError, match="secret"):
-        checked(bot).get("agents/mira/skills/tea")
+        checked(admin).get("agents/mira/skills")
 
 
 def test_a_status_that_was_not_published_is_noticed(
-    bot: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    admin: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_agent(workspace, "mira")
 
@@ -44,4 +44,4 @@ def test_a_status_that_was_not_published_is_noticed(
 
     monkeypatch.setattr(agent_api, "get_effective_context", refuse)
     with pytest.raises(AssertionError, match="Gone"):
-        checked(bot).get("agents/mira/skills")
+        checked(admin).get("agents/mira/skills")

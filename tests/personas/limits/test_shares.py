@@ -2,11 +2,13 @@
 
 import time
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
+from core.outgoing.http_sender import HttpSender
 from personas.actors import Actor
 from personas.events.services import record_event
 from personas.limits import persons, storage_quota
@@ -137,7 +139,12 @@ def tmp_root(tmp_path, settings):
 
 def test_refreshes_of_all_workspaces_of_a_person_share_the_turns(own, elsewhere, tmp_root, monkeypatch):
     queue: list[tuple[int, int]] = []
-    monkeypatch.setattr(tasks, "enqueue_job", lambda job, *arguments: queue.append(arguments) or True)
+
+    def enqueue(job: Any, *arguments: int) -> bool:
+        queue.append((arguments[0], arguments[1]))
+        return True
+
+    monkeypatch.setattr(tasks, "enqueue_job", enqueue)
 
     def request(workspace: Workspace, number: int) -> None:
         folder = tmp_root / f"{workspace.pk}-{number}"
@@ -191,7 +198,7 @@ def deliver_all(workspaces: list[Workspace], per_workspace: int = 3) -> HangingS
             create_endpoint(workspace, values, by=Actor("alice"))
         record_event(workspace, "record.changed", CHANGE)
     sender = HangingSender()
-    deliver.DeliveryLoop(sender=sender).run()
+    deliver.DeliveryLoop(sender=cast("HttpSender", sender)).run()
     return sender
 
 

@@ -303,7 +303,7 @@ def test_links_in_the_prompts_of_a_first_start_lead_to_its_own_port(tmp_path):
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        line = next(one for one in process.stdout if "Bearer" in one)
+        line = next(one for one in process.stdout or () if "Bearer" in one)
         key = line.partition("Bearer ")[2].partition('"')[0]
 
         def get(url):

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from core.salted_digests import salt_digest
 from personas.limits import storage_quota as quota
-from personas.limits.daily_usage import delete_old_counters
+from personas.limits.daily_usage import delete_old_counters, get_utc_day
 from personas.models import DailyStorage
 from prompts.call_contents.retention import delete_unused_call_contents
 from prompts.call_contents.selectors import get_call_values
@@ -324,11 +324,11 @@ def test_a_value_that_is_used_again_is_marked_with_the_day(stage):
     rows.update(last_used_on=timezone.now().date() - timedelta(days=30))
     CACHED_DIGESTS.clear()
     render(stage, append=LONG_TEXT)
-    assert {row.last_used_on for row in rows.all()} == {quota.get_utc_day(timezone.now())}
+    assert {row.last_used_on for row in rows.all()} == {get_utc_day(timezone.now())}
 
 
 def test_counters_of_past_days_are_deleted(stage):
-    today = quota.get_utc_day(timezone.now())
+    today = get_utc_day(timezone.now())
     for age in (0, 89, 91):
         quota.reserve_bytes(stage.workspace.pk, today - timedelta(days=age), 10, 100)
     assert delete_old_counters() == 1

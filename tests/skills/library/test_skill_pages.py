@@ -463,7 +463,7 @@ def test_a_version_offers_the_file_of_the_skill_that_the_agent_uses(workspace, s
     choose_source(agent, source, "opal")
     offered, file = get_offered_files(agent)["tea"], get_skill_file(source, f"{HERE}/tea")
     assert file.in_force is not None
-    assert offered.data == bytes(file.in_force.content.data)
+    assert offered.data.decode() == file.in_force.content.text
     assert offered.origin[:3] == ("context_file", str(file.pk), 1)
     skill = make_skill(workspace, "tea", body="Mine.", agents=[agent])
     offered = get_offered_files(agent)["tea"]

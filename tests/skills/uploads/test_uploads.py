@@ -117,6 +117,7 @@ def test_replacing_lets_go_of_what_is_not_in_the_push(source):
     assert (set(stored(source)), run.outcome) == ({"AGENTS.md"}, {"missing": 1})
     event = AuditEvent.objects.in_workspace(source.workspace_id).latest("pk")
     assert event.verb == "pushed"
+    assert event.after is not None
     assert {name: event.after[name] for name in ("added", "changed", "removed", "refused")} == {
         "added": 0,
         "changed": 0,
