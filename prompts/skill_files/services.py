@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import Error as DatabaseFailure
+from django.utils.translation import gettext as _
 
 from core.db.database_clock import PROCESS_CLOCK
 from core.db.workspace_scope import all_workspaces, workspace_scope
@@ -67,7 +68,7 @@ def serve_skill_file(
     """
     rate_limit = RateLimitOnce(check_rate_limit)
     try:
-        for _ in range(MAX_ATTEMPTS):
+        for _attempt in range(MAX_ATTEMPTS):
             served = try_serve_skill_file(client, prompt_request, name, call, rate_limit)
             if served is not None:
                 return served
@@ -181,5 +182,6 @@ def get_only_channel(workspace_id: int, agent: str, scopes: dict[str, Any]) -> s
     if not slugs:
         raise PromptNotFound(f"No agent “{agent[:64]}” with a channel that this key may use.")
     if len(slugs) > 1:
-        raise InvalidInput.on("channel", f"channel is required. This agent has: {', '.join(slugs)}.")
+        message = _("channel is required. This agent has: %(channels)s.")
+        raise InvalidInput.on("channel", message % {"channels": ", ".join(slugs)})
     return slugs[0]

@@ -167,7 +167,11 @@ class VersionPage:
         """The skill files that the version offers, each with its text."""
         files = self.version.skill_files
         contents = get_contents(self.workspace, [file["content"] for file in files])
-        return [file | {"text": decode_skill_file(contents.get(file["content"]))} for file in files]
+        return [
+            file
+            | {"path": f"{file['name']}/SKILL.md", "text": decode_skill_file(contents.get(file["content"]))}
+            for file in files
+        ]
 
     @cached_property
     def lockfile_origins(self) -> list[tuple[Origin, str]]:

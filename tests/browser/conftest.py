@@ -54,6 +54,12 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
     server.stop()
 
 
+@pytest.fixture(autouse=True)
+def public_url(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the links in emails lead to the server of the tests."""
+    monkeypatch.setattr(settings, "PUBLIC_URL", live_server.url)
+
+
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Like pytest-playwright's, but stopped after the last browser test: other tests need no event loop."""

@@ -55,7 +55,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     bobs.fill(Message="Wiser words")
     bobs.press("Request release of all listed prompts (2)")
     bobs.sees_message("Release 1 requested.")
-    bobs.sees("Another member must approve this release")
+    bobs.sees("A member other than the requester must approve this release")
     alices.go("releases/")
     alices.follow("Release 1")
     alices.press("Approve")

@@ -127,6 +127,8 @@ MORE_PLAIN_NAMES = """
     also_erase trace_id with_created
     caps depth entries file_bytes folder_entries folder_files format global_folder off paths rules seconds
     skip_folders take total_bytes
+    accept_language arch backend enabled home image model network os provider shell sudo_non_interactive
+    workspace_mount skills
 """
 PLAIN = frozenset((PLAIN_NAMES + MORE_PLAIN_NAMES).split())
 # A reported digest is stored as sent and not trusted.

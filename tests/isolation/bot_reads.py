@@ -89,6 +89,7 @@ PROMPTS: dict[str, Callable[[Any], list[Any]]] = {
 NAMES = {
     *("Workspace.name", "Workspace.slug", "ApiKey.name", "Agent.slug", "Channel.slug", "Source.slug"),
     *("PromptLabel.name", "LabelRule.name", "Release.label", "LedgerEntry.label", "Skill.name"),
+    "LedgerEntry.skill",
     *("PushedFile.path", "RefreshRun.cause", "RefreshRun.actor_label", "RefreshRun.error"),
     *("RefreshRun.refusals", "RefreshRun.missing_paths"),
 }

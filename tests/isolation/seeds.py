@@ -296,6 +296,17 @@ class Seeder:
             skill=None,
         )
         self.keep("ledger", "plain", entry)
+        # The name of its skill is a canary; the version does not offer it.
+        self.create(
+            LedgerEntry,
+            key=key,
+            prompt=prompt,
+            version=version,
+            size=1,
+            status=304,
+            at=self.now,
+            slots={},
+        )
         report = self.create(
             DigestReport,
             prompt=prompt,

@@ -1,6 +1,7 @@
 """Foreign ids in form fields, filters and unexpected fields: they must be rejected or ignored."""
 
 from collections.abc import Iterator
+from inspect import unwrap
 from itertools import count, product
 from typing import Any
 
@@ -37,8 +38,8 @@ OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "supersede
 def families() -> dict[str, RecordPages[Any]]:
     """The record page classes by name, from the routes."""
     views = [route.view for route in inside_routes() if route.name.endswith(":new")]
-    # Views with a permission decorator are wrapped.
-    owners = [getattr(getattr(view, "__wrapped__", view), "__self__", None) for view in views]
+    # Views with decorators are wrapped.
+    owners = [getattr(unwrap(view), "__self__", None) for view in views]
     return {pages.name: pages for pages in owners if isinstance(pages, RecordPages)}
 
 

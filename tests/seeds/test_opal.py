@@ -389,8 +389,8 @@ def test_only_name_and_description_are_in_the_prompt(product):
 
 
 def test_the_instructions_of_a_skill_are_loaded_with_another_call(product):
-    [skill] = [one for one in product.call("GET", "discovered-skills")["items"] if one["name"] == "testing"]
-    answer = product.bot.get(f"discovered-skills/{skill['id']}")
+    assert "testing" in list_skills(fetch_from(product, SRC))
+    answer = product.bot.get("agents/reviewer/skills/testing")
     assert json.loads(answer.content)["body"].strip() == "Boil the water first."
 
 

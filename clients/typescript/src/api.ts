@@ -252,6 +252,33 @@ export interface components {
          * @enum {string}
          */
         BotStatus: "never_released" | "outdated" | "unknown" | "same";
+        /** @description The environment of the call. Other keys have no effect; `warnings` names them. */
+        CallHost: {
+            /** @description Text: name of the machine. */
+            host?: unknown;
+            /** @description Text: operating system. */
+            os?: unknown;
+            /** @description Text: processor architecture. */
+            arch?: unknown;
+            /** @description Text: shell that runs commands. */
+            shell?: unknown;
+            /** @description Text: provider of the model. */
+            provider?: unknown;
+            /** @description Text: name of the model. */
+            model?: unknown;
+            /** @description Text: key of the session. Default: `session.id` of the call. */
+            session?: unknown;
+            /** @description True or false: whether sudo works without a password. */
+            sudo_non_interactive?: unknown;
+            /** @description Text: IANA time zone. Default: that of the call, else of the user profile. */
+            timezone?: unknown;
+            /** @description Text: languages that the user's browser accepts. */
+            accept_language?: unknown;
+            /** @description Text: where the user is. Default: that of the user profile. */
+            location?: unknown;
+            /** @description Text: home directory on the machine. Default: the location of the agent's home directory source. */
+            home?: unknown;
+        };
         /** @description Limits in characters for the prompt, sections and files; items and characters of samples. */
         CallLimits: {
             total?: number;
@@ -263,6 +290,23 @@ export interface components {
             list_sample?: number;
             string_truncate?: number;
             omit_reference?: boolean;
+        };
+        /** @description Where the agent's commands run. Other keys have no effect; `warnings` names them. */
+        CallSandbox: {
+            /** @description True or false: whether commands run in a sandbox. */
+            enabled?: unknown;
+            /** @description Text: which sessions use the sandbox, such as all. */
+            mode?: unknown;
+            /** @description Text: what runs the sandbox, such as docker. */
+            backend?: unknown;
+            /** @description Text: how long a sandbox is kept, such as session. */
+            scope?: unknown;
+            /** @description Text: image of the sandbox. */
+            image?: unknown;
+            /** @description Text: how the workspace is mounted, such as ro. */
+            workspace_mount?: unknown;
+            /** @description Text: network access, such as disabled. */
+            network?: unknown;
         };
         CallSession: {
             id?: components["schemas"]["Line"];
@@ -646,50 +690,8 @@ export interface components {
              */
             now?: string;
             timezone?: components["schemas"]["TimeZone"];
-            /** @description The environment of the call. Other keys have no effect; `warnings` names them. */
-            host?: {
-                /** @description Text: name of the machine. */
-                host?: unknown;
-                /** @description Text: operating system. */
-                os?: unknown;
-                /** @description Text: processor architecture. */
-                arch?: unknown;
-                /** @description Text: shell that runs commands. */
-                shell?: unknown;
-                /** @description Text: provider of the model. */
-                provider?: unknown;
-                /** @description Text: name of the model. */
-                model?: unknown;
-                /** @description Text: key of the session. Default: `session.id` of the call. */
-                session?: unknown;
-                /** @description True or false: whether sudo works without a password. */
-                sudo_non_interactive?: unknown;
-                /** @description Text: IANA time zone. Default: that of the call, else of the user profile. */
-                timezone?: unknown;
-                /** @description Text: languages that the user's browser accepts. */
-                accept_language?: unknown;
-                /** @description Text: where the user is. Default: that of the user profile. */
-                location?: unknown;
-                /** @description Text: home directory on the machine. Default: the location of the agent's home directory source. */
-                home?: unknown;
-            };
-            /** @description Where the agent's commands run. Other keys have no effect; `warnings` names them. */
-            sandbox?: {
-                /** @description True or false: whether commands run in a sandbox. */
-                enabled?: unknown;
-                /** @description Text: which sessions use the sandbox, such as all. */
-                mode?: unknown;
-                /** @description Text: what runs the sandbox, such as docker. */
-                backend?: unknown;
-                /** @description Text: how long a sandbox is kept, such as session. */
-                scope?: unknown;
-                /** @description Text: image of the sandbox. */
-                image?: unknown;
-                /** @description Text: how the workspace is mounted, such as ro. */
-                workspace_mount?: unknown;
-                /** @description Text: network access, such as disabled. */
-                network?: unknown;
-            };
+            host?: components["schemas"]["CallHost"];
+            sandbox?: components["schemas"]["CallSandbox"];
             session?: components["schemas"]["CallSession"];
             /** @description The number of a task of the agent, or of a task without an agent; or a task itself. */
             task?: number | components["schemas"]["CallTask"];

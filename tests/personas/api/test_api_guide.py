@@ -15,7 +15,7 @@ from personas.api_keys.services import create_key
 from personas.models import Channel, User, Workspace
 from prompts.builds.services import rebuild_agents
 from tests.curl import curl_beside
-from tests.factories import make_agent
+from tests.factories import make_agent, make_skill
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "api.md").read_text()
@@ -29,6 +29,7 @@ def environment(live_server: LiveServer, workspace: Workspace, alice: User, tmp_
     agent = make_agent(
         workspace, slug="mira", channels=[Channel.objects.in_workspace(workspace).get(slug="web")]
     )
+    make_skill(workspace, "refunds", agents=[agent])
     rebuild_agents(workspace, [agent.pk])
     _, secret = create_key(workspace, "Guide", {}, by=Actor.person(alice))
     return {
@@ -56,7 +57,7 @@ def test_every_command_of_the_guide_works(environment: dict[str, str]) -> None:
             check=False,
         )
         assert done.returncode == 0, f"{code}\n{done.stderr}"
-        if "prompt.md" not in code:
+        if "prompt.md" not in code and "SKILL.md" not in code:
             assert json.loads(done.stdout)
 
 

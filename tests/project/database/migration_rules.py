@@ -169,7 +169,9 @@ def of_added(step: steps.AddField, migration: Migration, state: ProjectState) ->
     has_default = field.has_db_default()
     if not field.null and not has_default:
         yield "rows of the release before come without it: give it a db_default or let it be null"
-    if field.generated or (has_default and not isinstance(field.db_default, Value | Now | int | str | bool)):
+    if field.generated or (
+        has_default and not isinstance(field.db_default, Value | Now | int | str | bool | list)
+    ):
         yield "the whole table is written anew"
     if is_indexed(field) and not is_small(migration, step):
         yield "its index is built under a lock: add it without, then with AddIndexOnline"

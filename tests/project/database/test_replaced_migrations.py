@@ -41,7 +41,7 @@ def forget(*keys: tuple[str, str]) -> None:
 
 @pytest.fixture
 def old_names(db) -> set[tuple[str, str]]:
-    """The names of the replaced migrations, which are now the only ones that are recorded."""
+    """The names of the replaced migrations and of later ones, which are now the only ones recorded."""
     forget(*REPLACEMENTS)
     return list_applied()
 
@@ -60,7 +60,7 @@ def test_each_replaced_migration_is_replaced_once():
 
 
 def test_a_database_with_all_replaced_migrations_is_migrated(old_names):
-    assert len(old_names) == 76
+    assert len(old_names & {name for names in REPLACEMENTS.values() for name in names}) == 76
     executor = MigrationExecutor(connection)
     assert executor.migration_plan(executor.loader.graph.leaf_nodes()) == []
     assert datastores.check_migrations().state == FindingState.OK

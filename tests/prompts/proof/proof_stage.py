@@ -52,7 +52,6 @@ def version(number, agent=3, channel=2, **changes) -> VersionRow:
         "author": "user:1",
         "message": "Warmer words — häufig",
         "at": AT + timedelta(minutes=number),
-        "skill_files": [{"name": "tea", "content": text_digest(f"Tea {number}"), "size": 5, "origin": {}}],
     }
     return VersionRow(**(values | changes))
 
@@ -94,7 +93,6 @@ def served_row(nth, **changes) -> LedgerRow:
         "status": 200 if nth % 5 else 304,
         "request_id": f"req-{nth}",
         "at": AT + timedelta(seconds=nth),
-        "skill": None if nth % 4 else "tea",
     }
     return LedgerRow(**(values | changes))
 
@@ -146,8 +144,12 @@ class Record:
 
 def record() -> Record:
     """Build the unmodified history."""
-    versions = [version(n, *chain) for chain, count in CHAINS.items() for n in range(1, count + 1)]
-    ledger = [served_row(n) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
+    files = [{"name": "tea", "content": text_digest("Boil water."), "size": 11, "origin": {}}]
+    versions = [
+        version(n, *chain, skill_files=files) for chain, count in CHAINS.items() for n in range(1, count + 1)
+    ]
+    skills = {4: "tea"}
+    ledger = [served_row(n, skill=skills.get(n % 5)) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
     moves = [move(n, *chain) for chain, count in MOVES.items() for n in range(1, count + 1)]
     return written(versions, moves, ledger)
 

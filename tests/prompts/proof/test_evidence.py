@@ -20,6 +20,7 @@ from prompts.proof.evidence import (
     MOVE_COVERAGE_CHECK,
     POINTER_CHECKS,
     SALTS_CHECK,
+    SKILL_CHECK,
     SLOT_CONTENTS_CHECK,
     TOOLS_CHECK,
     CheckResult,
@@ -72,7 +73,8 @@ def get_message(data, name, **more):
 def test_an_honest_bundle_passes_every_check():
     checks = run_checks(Case().with_inputs().with_long_value().bundle())
     assert {check.state for check in checks} == {"ok"}
-    assert len(checks) == len(EVIDENCE_CHECKS) + 2
+    # It is evidence of a prompt, not of a skill file.
+    assert len(checks) == len(EVIDENCE_CHECKS) + 1
     assert is_evidence_valid(checks)
 
 
@@ -131,7 +133,7 @@ def test_a_version_never_fetched_has_no_ledger_row():
 
 def test_evidence_without_a_time_has_no_pointer():
     checks = run_checks(Case().with_inputs().with_long_value().bundle(pointer=None))
-    assert len(checks) == len(EVIDENCE_CHECKS)
+    assert len(checks) == len(EVIDENCE_CHECKS) - 1
     assert {check.state for check in checks} == {"ok"}
     assert not POINTER_CHECKS & {check.name for check in checks}
 
@@ -150,7 +152,7 @@ def test_an_incomplete_fetch_runs_all_checks():
         assert by_state(complete | {name: None}, "absent")
         assert by_state(complete | {name: None, "pointer": None}, "absent")
     nothing = complete | dict.fromkeys(("ledger", "text", "served", "slots", "block", "pointer"))
-    assert by_state(nothing, "absent") >= FETCH_CHECKS | POINTER_CHECKS
+    assert by_state(nothing, "absent") >= (FETCH_CHECKS | POINTER_CHECKS) - {SKILL_CHECK}
 
 
 def test_the_latest_version_at_a_time_needs_no_move():

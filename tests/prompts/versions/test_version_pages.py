@@ -42,7 +42,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
-LIMIT = 13
+LIMIT = 14
 # Every page loads the session, the user and the membership.
 EVERY_PAGE = 3
 

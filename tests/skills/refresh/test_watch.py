@@ -232,6 +232,6 @@ def test_the_watcher_is_part_of_development_only():
         assert started["watcher"][-2:] == [str(project.BASE_DIR / "manage.py"), "watch_sources"]
         project.PRODUCTION = True
         children.start_workers(started := Started(), {})  # type: ignore[arg-type]
-        assert set(started) == {"worker", "beat"}
+        assert set(started) == {"beat", "webhooks", "worker"}
     finally:
         project.PRODUCTION = before
