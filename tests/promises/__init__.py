@@ -22,3 +22,5 @@ TEST_NAMES = "TEST_NAMES"
 # below SLOW_DOMAIN are resolved after SLOW_NAME_SECONDS.
 TEST_MAIL_PORT = "TEST_MAIL_PORT"
 SLOW_DOMAIN, SLOW_NAME_SECONDS = "slow.example", 20.0
+# The URL of a receiver of webhooks that never answers.
+RECEIVER = "FAIRNESS_RECEIVER"

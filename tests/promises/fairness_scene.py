@@ -32,6 +32,7 @@ from skills.agent_context.services import choose_context  # noqa: E402
 from skills.models import Source  # noqa: E402
 from skills.refresh.source_changes import add_source  # noqa: E402
 from tests.factories import make_source, refreshed, signed_in  # noqa: E402
+from tests.promises import RECEIVER  # noqa: E402
 from tests.promises.scene import BY, SENTENCE  # noqa: E402
 
 # Agents that share one soul. Only the first few have a prompt before the flood.
@@ -75,8 +76,8 @@ def build_other(slug: str, owner: User) -> dict[str, Any]:
     add_agents(workspace, soul, channel, range(AGENTS_OF_OTHERS))
     values = {"label": "Pushed", "source_kind": "pushed", "adoption": "automatic"}
     source, _ = add_source(workspace, values, by=BY)
-    # No name server knows the host: each delivery fails after a while.
-    create_endpoint(workspace, {"name": "Desk", "url": f"https://{slug}.invalid/"}, by=BY)
+    # The receiver accepts the connection and never answers.
+    create_endpoint(workspace, {"name": "Desk", "url": f"{os.environ[RECEIVER]}/{slug}"}, by=BY)
     return {
         "id": workspace.pk,
         "soul": soul.slug,

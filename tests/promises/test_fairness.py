@@ -8,6 +8,7 @@ the first becomes slower. Therefore the test runs alone. Every request opens a c
 distributes them over the server's processes. Rounds are repeated until one has the wanted ratio.
 """
 
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import pytest
 
 from project.redis_client import connect_redis
 from tests.clients.live import free_port
-from tests.promises import REAL_RATE_LIMITS, VERIFICATION_SECONDS
+from tests.promises import REAL_RATE_LIMITS, RECEIVER, VERIFICATION_SECONDS
 from tests.promises.flood import (
     GROWTH_SQL,
     PERSON_SQL,
@@ -55,6 +56,7 @@ LIMITS = {
     # As in the compose file.
     "GRANIAN_WORKERS": "2",
     "DRAMATIS_WEB_PROCESSES": "2",
+    "DRAMATIS_OUTGOING_ALLOWED": "127.0.0.0/8",
 }
 BACKLOG_SQL = (
     "DELETE FROM prompts_buildcause",
@@ -63,6 +65,7 @@ BACKLOG_SQL = (
     # What another test stored counts towards the quota of the day.
     "DELETE FROM prompts_callcontent",
     "DELETE FROM prompts_dailycallstorage",
+    "DELETE FROM personas_webhookdelivery",
     "DELETE FROM personas_dailyusage",
 )
 
@@ -75,7 +78,16 @@ def broker():
 
 
 @pytest.fixture(scope="module")
-def built_installation(broker, tmp_path_factory):
+def hanging_receiver():
+    """A receiver of webhooks that accepts connections and never answers. Return its URL."""
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAMATIS_OUTGOING_ALLOWED", LIMITS["DRAMATIS_OUTGOING_ALLOWED"])
+        patch.setenv(RECEIVER, f"https://127.0.0.1:{server.getsockname()[1]}")
+        yield
+
+
+@pytest.fixture(scope="module")
+def built_installation(broker, hanging_receiver, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fairness")
     with migrated_database(folder, "postgresql") as url:
         installation = Installation(folder, url, broker.url, "tests.promises.fairness_scene")

@@ -389,7 +389,7 @@ def test_only_name_and_description_are_in_the_prompt(product):
 
 
 def test_the_instructions_of_a_skill_are_loaded_with_another_call(product):
-    assert "testing" in list_skills(fetch_from(product, SRC))
+    assert "testing" in list_skills(product.fetch("reviewer"))
     answer = product.bot.get("agents/reviewer/skills/testing")
     assert json.loads(answer.content)["body"].strip() == "Boil the water first."
 

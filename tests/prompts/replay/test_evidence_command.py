@@ -91,7 +91,7 @@ def test_another_key_ends_with_1(evidence, capsys, tmp_path):
     ("old", "new", "named"),
     [
         ("Be careful.", "Be careless.", "bytes match the served digest"),
-        ('"author": "test"', '"author": "mallory"', "version hash"),
+        ('"layout": "dramatis"', '"layout": "opal"', "version hash"),
         ('"status": 200', '"status": 304', "ledger seal"),
         ('"label": "production"', '"label": "canary"', "ledger seal"),
         ('"last_id": ', '"last_id": 1', "block hash"),
