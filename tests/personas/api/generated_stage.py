@@ -118,6 +118,10 @@ def personas(workspace: Workspace, by: Actor) -> Names:
             "kind": "memory",
             "record": make_memory(workspace, text="Was born in Bergen.").pk,
         },
+        "body of POST /api/v1/erasures:preview": {
+            "kind": "memory",
+            "record": make_memory(workspace, text="Was born in Bergen.").pk,
+        },
         "erasures.id": erase_record(
             make_memory(workspace, text="Was born in Hamar."), reason="Asked", by=BY
         ).pk,
