@@ -13,6 +13,7 @@ from typing import Any
 from django.contrib.sessions.models import Session
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 
+from personas.limits.persons import forget_persons
 from tests.isolation import api_matrix, matrix
 from tests.isolation.api_cast import Caller, rolled_back_as_test
 from tests.isolation.api_walk import ApiEndpoint
@@ -62,6 +63,9 @@ class StatementLog:
 @contextmanager
 def logged_statements(fail_at: int = 0) -> Iterator[StatementLog]:
     log = StatementLog(fail_at)
+    # Otherwise only the first request would look up whom the workspace counts for, and the statements of
+    # the others would have other positions.
+    forget_persons()
     with connection.execute_wrapper(log), logged_savepoints(log):
         yield log
 
