@@ -42,7 +42,14 @@ from prompts.serving.fetch_api import (
     require_bearer_secret,
 )
 from prompts.serving.http_params import MAX_VERSION, parse_if_none_match, parse_traceparent
-from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest, RateLimitCheck
+from prompts.serving.request import (
+    EMPTY_SLOTS,
+    CallContext,
+    KeyClient,
+    PromptRequest,
+    RateLimitCheck,
+    RateLimitOnce,
+)
 from prompts.skill_files.services import (
     ServedSkill,
     choose_label_and_channel,
@@ -118,11 +125,14 @@ class SkillCall:
         check_lengths(text, meta.get("HTTP_ACCEPT", ""), if_none_match)
         self.client, self.is_head = KeyClient(secret), request.method == "HEAD"
         self.request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
+        self.rate_limit_headers: Mapping[str, str] = {}
+        # Once per request, whether it is refused for its channel or served after several attempts.
+        self.charge: RateLimitCheck = RateLimitOnce(self.charge_key).charge
         values = parse_query_params(request.GET, query)
         channel = channel or values.get("channel", "")
         label = values.get("label", "")
         if not label or not channel:
-            label, channel = choose_label_and_channel(self.client, agent, channel, label)
+            label, channel = choose_label_and_channel(self.client, agent, channel, label, self.charge)
         at, version = values.get("at"), values.get("version")
         self.prompt_request = PromptRequest(agent, channel, label, at, FETCH, version)
         self.context = CallContext(
@@ -131,14 +141,9 @@ class SkillCall:
             parse_if_none_match(if_none_match),
             parse_traceparent(meta.get("HTTP_TRACEPARENT", "")),
         )
-        self.rate_limit_headers: Mapping[str, str] = {}
 
-    @property
-    def charge(self) -> RateLimitCheck:
-        def charge(key_id: int | None, workspace_id: int) -> None:
-            self.rate_limit_headers = charge_rate_limit(key_id or 0, workspace_id, "fetch")
-
-        return charge
+    def charge_key(self, key_id: int | None, workspace_id: int) -> None:
+        self.rate_limit_headers = charge_rate_limit(key_id or 0, workspace_id, "fetch")
 
     def serve(self, name: str) -> ServedSkill:
         served = serve_skill_file(self.client, self.prompt_request, name, self.context, self.charge)

@@ -22,7 +22,7 @@ from prompts.serving.cache import PROCESS_CACHE, get_cached_version
 from prompts.serving.errors import PromptNotFound, ServingUnavailable, VersionErased
 from prompts.serving.ledger_insert import LedgerValues, insert_ledger_row
 from prompts.serving.request import CallContext, Client, PromptRequest, RateLimitCheck, RateLimitOnce
-from prompts.serving.resolve import Resolution, authenticate_client
+from prompts.serving.resolve import Resolution, authenticate_client, check_key_format
 from prompts.serving.services import MAX_ATTEMPTS, check_and_resolve, clean_request_id
 from prompts.versions.selectors import get_contents
 
@@ -153,14 +153,19 @@ def describe_names(names: Sequence[str]) -> str:
     return f"It offers: {', '.join(names[:MAX_NAMES_SHOWN])}{more}."
 
 
-def choose_label_and_channel(client: Client, agent: str, channel: str, label: str) -> tuple[str, str]:
+def choose_label_and_channel(
+    client: Client, agent: str, channel: str, label: str, check_rate_limit: RateLimitCheck
+) -> tuple[str, str]:
     """Return label and channel of a read whose URL does not name them.
 
     The label is production or, for a key that is limited to one other label, that label. The channel is the
     only one of the agent that the key may use; if there are several, the request must name one.
     """
+    check_key_format(client)
     with all_workspaces():
         client_fields = authenticate_client(client)
+    # Also for requests that are refused below.
+    check_rate_limit(client_fields.get("key_id"), client_fields["workspace_id"])
     scopes = client_fields.get("scopes", {})
     labels = scopes.get("labels")
     if not label:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from personas.actors import Actor
+from personas.api.rate_limits import charge_rate_limit
 from personas.api_keys.format import BOT
 from personas.models import Agent, User, Workspace
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion
 from prompts.proof.evidence import SKILL_CHECK
 from prompts.releases.services import approve_release, request_release, run_release
 from prompts.replay.evidence import run_evidence_checks
-from prompts.skill_files import services
+from prompts.skill_files import api, services
 from tests.api_client import Api
 from tests.factories import make_agent, make_channel
 from tests.personas.api.response_checker import TrueApi
@@ -154,6 +155,25 @@ def test_the_list_has_names_and_digests_and_no_text(
     assert listed["name"] == "refunds"
     assert set(listed) == {"name", "digest", "size", "origin"}
     assert ledger(nova.workspace) == []
+
+
+def test_a_read_is_charged_once_also_if_it_is_refused_for_its_channel(
+    desk: TrueApi, reader: TrueApi, nova: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(desk, SAFE)
+    channels = [make_channel(nova.workspace, "one"), make_channel(nova.workspace, "other")]
+    make_agent(nova.workspace, "two", channels=channels)
+    charges: list[str] = []
+    charge = charge_rate_limit
+
+    def count(key_id: int, workspace_id: int, budget: str) -> Any:
+        charges.append(budget)
+        return charge(key_id, workspace_id, budget)
+
+    monkeypatch.setattr(api, "charge_rate_limit", count)
+    refused = reader.get("agents/two/skills/refunds")
+    assert (refused.status_code, charges) == (422, ["fetch"])
+    assert (reader.get(FILE).status_code, charges) == (404, ["fetch"] * 2)
 
 
 def test_bots_do_not_read_current_skills(desk: TrueApi, nova: Agent, key_for: Any, alice: User) -> None:
