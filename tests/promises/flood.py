@@ -34,7 +34,8 @@ JSON = {"Content-Type": "application/json"}
 # Random text, because PostgreSQL compresses other text. Under the limit of 64 KiB for one call.
 CALL_DATA_BYTES, LARGE_BODY_BYTES = 45_000, 1_000_000
 RENDER_THREADS, EXPORT_THREADS = 4, 1
-PUSH_BYTES = 400_000
+# Under the limit of 256 KiB for one file.
+PUSH_BYTES = 240_000
 # Pause between two edits of a soul that a thousand agents share.
 EDIT_PAUSE, VERIFY_PAUSE = 2.0, 1.0
 CSRF_TOKEN = "f" * 32
@@ -51,10 +52,10 @@ HEARTBEAT_SQL = (
     "WHERE cache_key LIKE '%%worker-heartbeat'"
 )
 STORED_SQL = "SELECT coalesce(sum(size), 0) FROM prompts_callcontent WHERE workspace_id = %s"
-# The bytes of all workspaces of the person today, and those of the person's pushed files.
-PERSON_SQL = (
-    "SELECT coalesce(sum(size), 0)::bigint FROM prompts_dailycallstorage WHERE workspace_id IN "
-    "(SELECT id FROM personas_workspace WHERE counted_for_id = %s)"
+# The bytes that the person's calls stored, and those of the person's pushed files.
+CALLS_SQL = (
+    "SELECT coalesce(sum(c.size), 0)::bigint FROM prompts_callcontent c JOIN personas_workspace w "
+    "ON w.id = c.workspace_id WHERE w.counted_for_id = %s"
 )
 PUSHED_SQL = (
     "SELECT coalesce(sum(c.size), 0)::bigint FROM personas_content c JOIN personas_workspace w "
@@ -93,7 +94,7 @@ class Requests:
     def render(self, index: int, size: int) -> LoadRequest:
         """A call with as much random data as the size says."""
         text = base64.b64encode(os.urandom(size * 3 // 4)).decode()
-        body = {"append": text[:19_000], "host": {"note": text[19_000:]}}
+        body = {"append": [text[start : start + 19_000] for start in range(0, len(text), 19_000)]}
         spec = RequestSpec(
             f"/api/v1/agents/{self.agent(index)}/channels/{self.facts['channel']}/prompt:render",
             "POST",
@@ -206,7 +207,7 @@ class Flood:
         turn = number
         while True:
             turn += 1
-            yield self.large.render(turn, LARGE_BODY_BYTES if turn % 50 == 0 else CALL_DATA_BYTES)
+            yield self.large.render(turn, LARGE_BODY_BYTES if turn % 7 == 0 else CALL_DATA_BYTES)
 
     def _run(self, work: Callable[[], Iterator[LoadRequest | float]]) -> None:
         connection = http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT)
@@ -282,11 +283,13 @@ class Observer:
     """Reads figures from the database, in a thread of its own for the age of the heartbeat."""
 
     def __init__(self, installation: Installation) -> None:
+        self._stopping, self._lock = Event(), Lock()
         self.connection = psycopg.connect(installation.database, autocommit=True)
         self.large = installation.facts["a"]["id"]
         self.person = installation.facts["person"]
+        # What an earlier test pushed.
+        self._pushed_before = int(self.read(PUSHED_SQL, self.person))
         self.oldest_heartbeat = 0.0
-        self._stopping, self._lock = Event(), Lock()
         self._thread = Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
@@ -307,6 +310,13 @@ class Observer:
         with self._lock:
             row = self.connection.execute(sql, parameters).fetchone()
         return row[0] if row else None
+
+    def read_pushed_bytes(self) -> int:
+        return int(self.read(PUSHED_SQL, self.person)) - self._pushed_before
+
+    def read_person_bytes(self) -> int:
+        """The bytes that the person has stored in all workspaces, by calls and pushes."""
+        return int(self.read(CALLS_SQL, self.person)) + self.read_pushed_bytes()
 
     def count(self, what: str) -> int:
         return int(self.read(COUNTS_SQL[what], self.large))

@@ -22,8 +22,6 @@ from tests.clients.live import free_port
 from tests.promises import REAL_RATE_LIMITS, RECEIVER, VERIFICATION_SECONDS
 from tests.promises.flood import (
     GROWTH_SQL,
-    PERSON_SQL,
-    PUSHED_SQL,
     STORED_SQL,
     Observer,
     Requests,
@@ -65,6 +63,7 @@ BACKLOG_SQL = (
     # What another test stored counts towards the quota of the day.
     "DELETE FROM prompts_callcontent",
     "DELETE FROM prompts_dailycallstorage",
+    "DELETE FROM personas_webhookattempt",
     "DELETE FROM personas_webhookdelivery",
     "DELETE FROM personas_dailyusage",
 )
@@ -175,7 +174,7 @@ def wait_for_backlog(observer: Observer) -> None:
 def wait_for_quota(observer: Observer) -> None:
     """Wait until the person has used up the quota: neither a call nor a push fits any more."""
     deadline, quota = time.monotonic() + QUOTA_SECONDS, QUOTA * PERSON_SHARE
-    while observer.read(PERSON_SQL, observer.person) < quota * 0.9 and time.monotonic() < deadline:
+    while observer.read_person_bytes() < quota * 0.9 and time.monotonic() < deadline:
         time.sleep(0.5)
     # Time for the next calls, which are refused.
     time.sleep(5)
@@ -202,7 +201,6 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
         share = Share()
         rounds: list[FetchRound] = []
         with Observer(installation) as observer, running_flood(installation) as flood:
-            pushed_before = observer.read(PUSHED_SQL, observer.person)
             wait_for_backlog(observer)
             while len(rounds) < MAX_ROUNDS and all(one.ratio > P99_RATIO for one in rounds):
                 with fetching(load) as beside, fetching(separate_load) as separated:
@@ -212,8 +210,8 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
                 rounds.append(FetchRound(beside, separated))
             wait_for_quota(observer)
             stored = observer.read(STORED_SQL, observer.large)
-            of_person = observer.read(PERSON_SQL, observer.person)
-            pushed = observer.read(PUSHED_SQL, observer.person) - pushed_before
+            of_person = observer.read_person_bytes()
+            pushed = observer.read_pushed_bytes()
             growth = observer.read(GROWTH_SQL)
         assert [one.process.poll() for one in workers] == [None] * len(workers)
     separate.close()
@@ -298,7 +296,7 @@ def test_a_share_per_workspace_only_is_found(installation):
     ):
         while stored <= QUOTA * PERSON_SHARE and time.monotonic() < deadline:
             time.sleep(0.5)
-            stored = observer.read(PERSON_SQL, observer.person)
+            stored = observer.read_person_bytes()
     assert stored > QUOTA * PERSON_SHARE
 
 
