@@ -46,6 +46,7 @@ CHECKED_COLUMNS = {
     "channel": "text",
     "label_name": "text",
     "report": "text",
+    "release_policy": "text",
     "erasures": "bigint",
     "digest": "text",
     "scopes": "jsonb",
@@ -105,8 +106,13 @@ POINTER_CHECKS = {
             "l.prompt_id = d.prompt_id AND l.name = d.label_name AND l.version_id = d.version_id",
         ),
     ),
+    # Whether a bot key may fetch the latest version depends on the release policy.
     "latest": PointerChecks(
-        IN_USE_CONDITIONS | {"p": f"{IN_USE_CONDITIONS['p']} AND p.latest_id = d.version_id"}
+        IN_USE_CONDITIONS
+        | {
+            "a": f"{IN_USE_CONDITIONS['a']} AND a.release_policy = d.release_policy",
+            "p": f"{IN_USE_CONDITIONS['p']} AND p.latest_id = d.version_id",
+        }
     ),
     "past": PointerChecks(
         {}, TableCheck("prompts_promptversion", "v", "v.prompt_id = d.prompt_id AND v.id = d.version_id")

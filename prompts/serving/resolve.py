@@ -59,12 +59,15 @@ class Resolution:
     current_warnings: ReportWarnings | None
     # Whether the version is that of the last build.
     is_latest: bool
+    # The release policy of the agent.
+    release_policy: str
     # Agent, channel and label as in the request.
     agent: str
     channel: str
     label: str
     reader_label: str
     key_id: int | None = None
+    is_bot: bool = False
     user_id: int | None = None
     digest: str = ""
     scopes: dict[str, Any] = field(default_factory=dict)
@@ -93,6 +96,7 @@ class Resolution:
             "channel": self.channel,
             "label_name": self.label,
             "report": self.report,
+            "release_policy": self.release_policy,
             "erasures": self.erasures,
             "digest": self.digest,
             "scopes": self.scopes,
@@ -143,6 +147,8 @@ def build_resolution(client_fields: dict[str, Any], prompt_request: PromptReques
     erasures = get_erasure_number(workspace_id)
     scopes = client_fields.get("scopes", {})
     prompt = find_requested_prompt(workspace_id, prompt_request, scopes)
+    if client_fields.get("is_bot") and prompt_request.label == LATEST:
+        check_unreleased_access(prompt, scopes)
     version_id = get_version_id(prompt, prompt_request, scopes)
     return Resolution(
         prompt_id=prompt.pk,
@@ -153,6 +159,7 @@ def build_resolution(client_fields: dict[str, Any], prompt_request: PromptReques
         report="" if prompt_request.has_fixed_version else prompt.report,
         current_warnings=None if prompt_request.has_fixed_version else load_current_warnings(prompt),
         is_latest=version_id == prompt.latest_id,
+        release_policy=prompt.agent.release_policy,
         agent=prompt_request.agent,
         channel=prompt_request.channel,
         label=prompt_request.label,
@@ -176,6 +183,7 @@ def authenticate_key(client: KeyClient) -> dict[str, Any]:
     return {
         "workspace_id": key.workspace_id,
         "key_id": key.pk,
+        "is_bot": key.kind == BOT,
         "reader_label": key.name,
         "digest": key.digest,
         "scopes": key.scopes,
@@ -207,10 +215,22 @@ def find_requested_prompt(
     rows = rows.filter(agent__slug=prompt_request.agent, channel__slug=prompt_request.channel)
     if prompt_request.at is None:
         rows = rows.filter(is_live=True, agent__archived_at=None, channel__archived_at=None)
-    prompt = rows.first()
+    prompt = rows.select_related("agent").first()
     if prompt is None:
         raise PromptNotFound(describe_missing_prompt(workspace_id, prompt_request, scopes))
     return prompt
+
+
+def check_unreleased_access(prompt: AgentPrompt, scopes: Mapping[str, Any]) -> None:
+    """Raise OutOfScope if releases of the agent are reviewed and the key is not meant for unreleased text.
+
+    The label `latest` follows every build, so under a review it can point to a version that nobody approved.
+    """
+    if prompt.is_reviewed and LATEST not in scopes.get("labels", []):
+        raise OutOfScope(
+            "Releases of this agent are reviewed, and “latest” is not a released version. A bot key gets it "
+            "only if it is limited to labels that include “latest”."
+        )
 
 
 def get_version_id(prompt: AgentPrompt, prompt_request: PromptRequest, scopes: Mapping[str, Any]) -> int:

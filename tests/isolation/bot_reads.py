@@ -120,6 +120,8 @@ def build_bot_stage(stage: Stage, callers: dict[str, Caller]) -> BotStage:
     bot_stage = BotStage(stage, callers)
     write_own_rows(bot_stage)
     by = Actor.person(owner_of(stage, HARBOUR))
+    agent.refresh_from_db()
+    edit_record(agent, {"release_policy": "reviewed"}, expected=agent.revision, by=by)
     for kind in KINDS:
         edit_as_draft(stage, stage.row(HARBOUR, kind), by)
     put_settings(
@@ -128,7 +130,26 @@ def build_bot_stage(stage: Stage, callers: dict[str, Caller]) -> BotStage:
     rebuild_agents(workspace, [agent.pk])
     newest = PromptVersion.objects.in_workspace(workspace).order_by("-pk")[0]
     bot_stage.requests["GET versions-one"] = [(f"/api/v1/prompt-versions/{newest.digest}", None)]
+    add_latest_requests(bot_stage, newest.number)
     return bot_stage
+
+
+def add_latest_requests(bot_stage: BotStage, number: int) -> None:
+    """Add requests for the newest version, which is not released: by its label, and also by its number."""
+    agent, channel = bot_stage.stage.key(HARBOUR, "agents"), bot_stage.stage.key(HARBOUR, "channels")
+    skill = bot_stage.stage.key(HARBOUR, "skills")
+    base, requests = f"/api/v1/agents/{agent}/channels/{channel}", bot_stage.requests
+    for query in ("label=latest", f"label=latest&version={number}"):
+        for name, path in (
+            ("GET prompt", f"{base}/prompt"),
+            ("GET prompt-text", f"{base}/prompt.md"),
+            ("GET prompt-skill", f"{base}/skills/{skill}"),
+            ("GET prompt-skill-file", f"{base}/skills/{skill}/SKILL.md"),
+        ):
+            requests[name] = [*requests.get(name, []), (f"{path}?{query}", None)]
+    requests["POST render"].append((f"{base}/prompt:render", {"label": "latest"}))
+    prompts = [{"agent": agent, "channel": channel, "label": "latest"}]
+    requests["POST batch-get"] = [("/api/v1/prompts:batchGet", {"prompts": prompts})]
 
 
 def draft_word(stage: Stage, place: str) -> str:

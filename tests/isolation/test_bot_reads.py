@@ -7,6 +7,7 @@ import pytest
 
 from personas.api import record_lookup
 from prompts.models import AgentPrompt
+from prompts.serving import resolve
 from prompts.serving import services as serving
 from prompts.serving.ledger_insert import insert_ledger_row
 from prompts.skill_files import services as skill_files
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.promise("R23")]
 
 
 @pytest.fixture
-def bot_stage(stage, callers):  # noqa: F811
+def bot_stage(stage, callers, stopped_clock):  # noqa: F811  # prompts contain the time
     with rolled_back_as_test():
         yield build_bot_stage(stage, callers)
 
@@ -63,6 +64,16 @@ def test_the_text_of_an_unreleased_version_is_found(bot_stage, monkeypatch):
     monkeypatch.setattr(versions_api, "can_read_text", lambda call: True)
     found = run_bot_reads(bot_stage, endpoints_named("GET versions-one"), ["bot", "bot of labels"]).findings
     assert any("returned draft of Soul.text" in one for one in found), found
+
+
+@pytest.mark.planted
+def test_the_latest_version_of_a_reviewed_agent_is_found(bot_stage, monkeypatch):
+    monkeypatch.setattr(resolve, "check_unreleased_access", lambda prompt, scopes: None)
+    endpoints = endpoints_named("GET prompt", "GET prompt-text", "GET prompt-skill-file", "POST batch-get")
+    found = run_bot_reads(bot_stage, endpoints, ["bot"]).findings
+    for name in ("prompt", "prompt-text", "batch-get"):
+        assert any(f"{name} ·" in one and "another text than the released one" in one for one in found), found
+    assert any("prompt-skill-file ·" in one for one in found), found
 
 
 @pytest.mark.planted
