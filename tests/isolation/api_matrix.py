@@ -145,7 +145,9 @@ def expected_statuses(cell: Cell) -> set[int]:
     is_refused = narrow_status(caller, row) == 403 or (caller.is_bot and row.others.get(caller.name) == 403)
     if is_refused or not is_open(caller, cell.endpoint):
         return {403, 404}
-    return {row.beyond} if caller.is_narrow or "channels" in caller.limits else {404}
+    # A channel in the query is always that of the own workspace.
+    is_channel_refused = "channels" in caller.limits and not row.query
+    return {row.beyond} if caller.is_narrow or is_channel_refused else {404}
 
 
 def is_open(caller: Caller, endpoint: ApiEndpoint) -> bool:

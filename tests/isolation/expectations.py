@@ -308,5 +308,7 @@ def expected_inside(page: Page, requester: Requester, method: str, target: str) 
     if method in SAFE and page.read is None:
         return 405
     inside = page.status if method == "POST" else 200
+    if method == "POST" and requester.role == Role.OWNER and page.owner_status:
+        inside = page.owner_status
     is_denied = page.is_personal and requester.role != Role.OWNER
     return inside if target == "own" and not is_denied else 404

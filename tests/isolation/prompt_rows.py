@@ -93,8 +93,8 @@ PROMPTS: dict[str, Page] = {
     "releases:request-review": action(
         objects=RELEASE, body=lambda s, h: {"reviewers": [s.row(h, "reviewers").pk]}
     ),
-    # Of those who can approve, all wrote a part of the seeded versions or requested the release.
-    "releases:approve": action(APPROVE, objects=RELEASE, changes=False, status=403),
+    # The owner wrote the seeded versions and requested the release.
+    "releases:approve": action(APPROVE, objects=RELEASE, owner_status=403),
     "releases:carry-out": action(objects=RELEASE, changes=False),
     "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),
     "releases:withdraw": action(objects=RELEASE),

@@ -27,6 +27,7 @@ class Page:
     # URL parameters that name no row.
     values: Mapping[str, str] = field(default_factory=dict)
     status: int = 302  # of an allowed POST
+    owner_status: int = 0  # of an allowed POST of the owner, if it differs
     is_personal: bool = False  # the seeded row belongs to the owner, and other members get 404
     changes: bool = True  # whether an allowed POST must change rows: the positive control
 

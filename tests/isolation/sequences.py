@@ -8,6 +8,7 @@ Sequences with the same beginning share it: a tree of writes, in which every nod
 one sequence. So there is about one request per sequence.
 """
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -81,8 +82,15 @@ def read_served_texts(scene: Scene) -> dict[str, tuple[int, str]]:
     texts = {}
     for path in paths:
         answer = request(scene.bot, "GET", f"/api/v1/{path}")
-        texts[path] = answer.status_code, answer.content.decode() if answer.status_code == 200 else ""
+        texts[path] = answer.status_code, format_served(answer) if answer.status_code == 200 else ""
     return texts
+
+
+def format_served(answer: Any) -> str:
+    """Return the text, or one line per skill of a list: number and digest of the version are no text."""
+    if answer["Content-Type"] != "application/json":
+        return str(answer.content.decode())
+    return "\n".join(json.dumps(skill, sort_keys=True) for skill in answer.json()["items"])
 
 
 def find_changes(scene: Scene, steps: Sequence["Step"]) -> list[str]:

@@ -24,7 +24,8 @@ SOULS, CALLS = "GET /api/v1/souls", 5
 
 
 @pytest.fixture
-def stage(workspace, alice, bob) -> Stage:
+def stage(workspace, alice, bob, settings) -> Stage:
+    settings.DRAMATIS_OUTGOING_ALLOWED = ["127.0.0.1/32"]
     return make_stage(workspace, alice, bob)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
+import psycopg
 import pytest
 
 from tests.clients.live import HOST
@@ -93,6 +94,13 @@ def measure_fetches(
         return p99(alone), p99(beside), beside, clients.statuses
 
 
+def forget_emails(installation: Installation) -> None:
+    """Let the clients of the next round request as many emails as those of the first one."""
+    with psycopg.connect(installation.database, autocommit=True) as connection:
+        connection.execute("DELETE FROM project_cache")
+        connection.execute("DELETE FROM personas_dailyusage")
+
+
 @pytest.mark.hard
 @pytest.mark.promise("R15")
 def test_slow_name_and_mail_servers_hold_up_no_fetch(tmp_path, record_property):
@@ -103,6 +111,7 @@ def test_slow_name_and_mail_servers_hold_up_no_fetch(tmp_path, record_property):
         rounds: list[tuple[float, float, float]] = []
         served = total = 0
         while len(rounds) < ROUNDS and (not rounds or min(rounds)[0] > P99_RATIO):
+            forget_emails(installation)
             alone, beside, responses, statuses = measure_fetches(installation, server, "", CALLS)
             rounds.append((beside / alone, alone, beside))
             served, total = served + count_served(responses), total + len(responses)

@@ -30,7 +30,7 @@ from tests.pytest_servers import get_citus_cluster
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY, SOME = 1_000, 200
 NEW_PASSWORD = "another long secret"
-FETCH, SOULS = "/api/v1/agents/pilot/channels/deck/prompt", "/api/v1/souls"
+FETCH, MEMORIES = "/api/v1/agents/pilot/channels/deck/prompt", "/api/v1/memories"
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def record_requests(record: Callable[[str, object], None] | None, total: int, ac
 @pytest.mark.promise("R11", "a revoked key")
 def test_a_revoked_key_is_rejected_by_every_process(processes, harbour, alice, record_property):
     key, secret = new_key(harbour, alice)
-    requests = with_key(secret, FETCH, SOULS)
+    requests = with_key(secret, FETCH, MEMORIES)
     end = lambda: revoke_key(key, by=Actor.person(alice))  # noqa: E731
     check_rejected_everywhere(processes, requests, end, MANY, record=record_property)
 
@@ -109,7 +109,7 @@ def test_an_expired_key_is_rejected(processes, harbour, alice, record_property):
         ApiKey.unscoped.filter(pk=key.pk).update(expires_at=ends_at)
         time.sleep(0.35)
 
-    requests = with_key(secret, FETCH, SOULS)
+    requests = with_key(secret, FETCH, MEMORIES)
     check_rejected_everywhere(processes, requests, expire, SOME, record=record_property)
 
 
@@ -118,7 +118,7 @@ def test_an_expired_key_is_rejected(processes, harbour, alice, record_property):
 def test_the_keys_of_a_removed_member_are_rejected(processes, harbour, alice, bob, record_property):
     member = Membership.objects.in_workspace(harbour).get(user=bob)
     _, secret = new_key(harbour, bob, ADMIN)
-    requests = with_key(secret, FETCH, SOULS)
+    requests = with_key(secret, FETCH, MEMORIES)
     end = lambda: remove_member(member, by=Actor.person(alice))  # noqa: E731
     check_rejected_everywhere(processes, requests, end, SOME, record=record_property)
 
@@ -234,7 +234,7 @@ def start_faulty(tmp_path: Path) -> Iterator[Callable[[str], str]]:
 @pytest.mark.parametrize(
     ("fault", "path"),
     [
-        ("cached_keys", SOULS),
+        ("cached_keys", MEMORIES),
         pytest.param(
             "unchecked_fetches",
             FETCH,
@@ -310,7 +310,7 @@ def pair() -> Iterator[tuple[StubServer, StubServer]]:
 
 @pytest.mark.planted
 def test_one_process_of_two_that_caches_keys_is_detected(pair):
-    rows, requests = KeyTable(), with_key("a-key", SOULS)
+    rows, requests = KeyTable(), with_key("a-key", MEMORIES)
     pair[0].reply, pair[1].reply = rows.answer, caching_reply(rows)
     servers = [server.url for server in pair]
     with pytest.raises(AssertionError):
@@ -324,4 +324,4 @@ def test_two_processes_that_check_each_time_pass(pair):
     rows = KeyTable()
     pair[0].reply = pair[1].reply = rows.answer
     servers = [server.url for server in pair]
-    check_rejected_everywhere(servers, with_key("a-key", SOULS), rows.good.clear, SOME)
+    check_rejected_everywhere(servers, with_key("a-key", MEMORIES), rows.good.clear, SOME)

@@ -449,6 +449,7 @@ def test_not_released_is_distinguished_from_not_found(elsewhere):
         stage.fetch()
     with pytest.raises(PromptNotFound):
         stage.fetch(label="canary")
+    stage.secret = create_key(elsewhere, "Test bot", {"labels": ["latest"]}, by=BY)[1]
     assert stage.fetch(label="latest").number == 1
     AgentPrompt.unscoped.update(latest=None)
     with pytest.raises(NoVersion):

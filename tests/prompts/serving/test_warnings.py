@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from personas.api_keys.services import create_key
 from personas.models import Agent
 from personas.records.services import edit_record
 from prompts.builds.services import rebuild_agents
@@ -102,7 +103,12 @@ def test_an_earlier_version_is_served_with_its_own_warnings(stage):
 
 
 def prepare_other_layout(stage: Stage) -> datetime:
-    """Let production stay at a version in the layout dramatis, and build the latest one in pi."""
+    """Let production stay at a version in the layout dramatis, and build the latest one in pi.
+
+    The key is for both labels: other bot keys do not get the latest version of a reviewed agent.
+    """
+    scopes = {"labels": ["production", "latest"]}
+    stage.secret = create_key(stage.workspace, "Test bot", scopes, by=BY)[1]
     edit_agent(stage, release_policy="reviewed")
     assert warnings(stage) == []
     before = timezone.now()

@@ -231,7 +231,7 @@ def test_foreign_and_missing_versions_are_indistinguishable(
     for address in ("", "/usages", "/provenance", f"/diff?against={mine}", "/verify"):
         one = problem(admin.get(f"prompt-versions/{foreign}{address}"), 404, "not_found")
         other = problem(admin.get(f"prompt-versions/{'0' * 64}{address}"), 404, "not_found")
-        assert one["detail"] == other["detail"]
+        assert one["detail"].replace(foreign, "…") == other["detail"].replace("0" * 64, "…")
     for name in (foreign, "0" * 64):
         body = problem(admin.get(f"prompt-versions/{mine}/diff?against={name}"), 422)
         assert body["errors"] == [{"detail": "Version not found.", "parameter": "against"}]
