@@ -303,8 +303,12 @@ def test_links_in_the_prompts_of_a_first_start_lead_to_its_own_port(tmp_path):
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        line = next(one for one in process.stdout or () if "Bearer" in one)
-        key = line.partition("Bearer ")[2].partition('"')[0]
+        assert next(one for one in process.stdout or () if "Bearer" in one)
+        create = [sys.executable, "manage.py", "create_key", "--workspace", "larkfell"]
+        create += ["--verb", "fetch", "--verb", "read"]
+        key = subprocess.run(
+            create, cwd=ROOT, env=env, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
         def get(url):
             request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})  # noqa: S310  # http
@@ -312,11 +316,11 @@ def test_links_in_the_prompts_of_a_first_start_lead_to_its_own_port(tmp_path):
                 return answer.status, answer.read().decode()
 
         base = f"http://localhost:{port}/api/v1"
-        agents = json.loads(get(f"{base}/agents?limit=200")[1])["items"]
+        prompts = json.loads(get(f"{base}/prompts?limit=200")[1])["items"]
         texts = [
-            json.loads(get(f"{base}/agents/{agent['slug']}/channels/{channel}/prompt")[1])["text"]
-            for agent in agents
-            for channel in agent["channels"]
+            json.loads(get(f"{base}/agents/{prompt['agent']}/channels/{prompt['channel']}/prompt")[1])["text"]
+            for prompt in prompts
+            if any(label["name"] == "production" for label in prompt["labels"])
         ]
         links = {link.rstrip(".,;") for text in texts for link in LINK.findall(text)}
         assert links
