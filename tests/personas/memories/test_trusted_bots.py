@@ -12,7 +12,7 @@ from prompts.builds.services import rebuild_agents
 from prompts.releases.services import approve_release, request_release, run_release
 from tests.factories import make_agent
 from tests.personas.api_keys.test_key_pages import form_data
-from tests.prompts.serving.serving_stage import make_stage
+from tests.prompts.serving.serving_stage import fetch, make_stage
 
 pytestmark = pytest.mark.django_db
 TRUSTED = ["fetch", "read", "write", "activate"]
@@ -143,7 +143,8 @@ def test_a_reviewed_agent_needs_its_release_review(key_for, workspace, people, l
     bot = key_for(workspace, people[0].user, BOT, verbs=TRUSTED)
     assert bot.post("memories", {"text": FACT, "agent": target}).json()["status"] == "active"
     rebuild_agents(workspace, [stage.agent.pk])
-    assert FACT in stage.fetch(label="latest").text
+    test_key = create_key(workspace, "Test bot", {"labels": ["latest"]}, by=people[0])[1]
+    assert FACT in fetch(test_key, label="latest").text
     assert FACT not in stage.fetch().text
     assert without_time(stage.fetch().text) == without_time(before)
     release(workspace, stage.prompt, *people)
