@@ -109,7 +109,8 @@ def waiting_slot(share: str) -> Iterator[bool]:
     """Take a slot of those for all requests and of those for one person; yield whether both were free."""
     with waiting_lock:
         is_free = waiting_by_person[share] < MAX_WAITING_PER_PERSON and waiting_slots.acquire(blocking=False)
-        waiting_by_person[share] += is_free
+        if is_free:
+            waiting_by_person[share] += 1
     try:
         yield is_free
     finally:
