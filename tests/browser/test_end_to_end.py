@@ -85,7 +85,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     alices.fill(Message="Say ahoy")
     alices.press("Request release of all listed prompts (2)")
     alices.sees_message("Release 2 requested.")
-    alices.sees("Another member must approve this release")
+    alices.sees("A member other than the requester must approve this release")
     for visit in (alices, bobs):
         visit.go("releases/2/")
         expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)
