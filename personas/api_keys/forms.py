@@ -44,7 +44,8 @@ CHANNEL_LIMIT_HELP = _(
 )
 LABEL_LIMIT_HELP = _(
     "The key can fetch and move only these labels. It cannot write records, "
-    "because a change also affects other labels."
+    "because a change also affects other labels. Select “latest” to let a bot fetch unreleased versions of "
+    "agents with reviewed releases."
 )
 OVERLAP_CHOICES = [
     (0, _("No overlap")),
