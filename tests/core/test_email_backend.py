@@ -80,13 +80,21 @@ def test_a_mail_server_that_hangs_holds_two_threads_and_not_for_long(settings):
 
 @pytest.mark.planted
 def test_a_backend_without_slots_is_found(settings, monkeypatch):
-    acquire: Callable[..., bool] = lambda *, is_few: True  # noqa: E731
+    acquired: list[bool] = []
+    released: list[bool] = []
+    # `list.append` returns None, so every email gets a slot.
+    acquire: Callable[..., bool] = lambda *, is_few: acquired.append(is_few) is None  # noqa: E731
     monkeypatch.setitem(vars(sending_slots), "acquire", acquire)
-    monkeypatch.setitem(vars(sending_slots), "release", lambda *, is_few: None)
+    monkeypatch.setitem(vars(sending_slots), "release", lambda *, is_few: released.append(is_few))
     with mail_server(is_slow=True) as server:
         settings.EMAIL_PORT = server.port
         with pytest.raises(AssertionError):
             check_slow_server(server)
+    # A thread that outlives this test would release a slot of the next one.
+    deadline = time.monotonic() + 30
+    while len(released) < len(acquired) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(released) == len(acquired) > MAX_SENDING
 
 
 @pytest.mark.django_db(transaction=True)

@@ -141,7 +141,9 @@ def test_an_invitation_beyond_the_limit_is_refused_with_the_reason(scene):
     assert "DRAMATIS_INVITATIONS_PER_ADDRESS" in answer.json()["detail"]
     assert 0 < int(answer["Retry-After"]) <= 86_400
     page = scene.sign_in(scene.alice).post(f"/w/harbour/members/invitations/{row['id']}/resend/")
-    assert (page.status_code, page["Retry-After"]) == (429, answer["Retry-After"])
+    assert page.status_code == 429
+    # Both count the seconds to the same midnight; the second request is a moment later.
+    assert 0 <= int(answer["Retry-After"]) - int(page["Retry-After"]) <= 60
     assert "The daily limit of invitations for one address is 2" in page.content.decode()
     # The old link still works: nothing was withdrawn.
     assert [one["id"] for one in scene.api.get("invitations").json()["items"]] == [row["id"]]
