@@ -10,12 +10,12 @@ from personas.agents.models import (
     Soul,
     ToolUse,
 )
-from personas.api.models import KeptAnswer
+from personas.api.models import IdempotentResponse
 from personas.api_keys.models import ApiKey
 from personas.audit.models import AuditEvent
 from personas.channels.models import BUILT_IN_CHANNELS, Channel
 from personas.contents.models import Content, ErasableContent, sha256_digest
-from personas.drafts.models import KeptDraft
+from personas.drafts.models import FormDraft
 from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.events.models import Event, EventCounter
 from personas.limits.models import DailyStorage, DailyUsage
@@ -64,10 +64,10 @@ __all__ = [
     "ErasureProgress",
     "Event",
     "EventCounter",
+    "FormDraft",
+    "IdempotentResponse",
     "Identity",
     "Invitation",
-    "KeptAnswer",
-    "KeptDraft",
     "Membership",
     "Memory",
     "MemoryState",

@@ -12,10 +12,10 @@ from prompts.proof.hashed_rows import (
     SEGMENTS_DOMAIN,
     SIZES_DOMAIN,
     SLOTS_DOMAIN,
+    ExpiryRow,
     LabelMoveRow,
     LedgerBlockRow,
     LedgerRow,
-    RollOffRow,
     VersionRow,
 )
 
@@ -147,12 +147,12 @@ def build_block_row(block: RowLike) -> LedgerBlockRow:
     )
 
 
-def build_roll_off_row(roll_off: RowLike, block: LedgerBlock | int) -> RollOffRow:
-    return RollOffRow(
-        workspace=roll_off.workspace_id,
+def build_expiry_row(expiry: RowLike, block: LedgerBlock | int) -> ExpiryRow:
+    return ExpiryRow(
+        workspace=expiry.workspace_id,
         block=block if isinstance(block, int) else block.sequence,
-        first_id=roll_off.first_id,
-        last_id=roll_off.last_id,
-        months=roll_off.months,
-        at=roll_off.at,
+        first_id=expiry.first_id,
+        last_id=expiry.last_id,
+        months=expiry.months,
+        at=expiry.at,
     )

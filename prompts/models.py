@@ -5,7 +5,7 @@ from prompts.call_contents.models import CallContent
 from prompts.comments.models import Comment
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
-from prompts.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.releases.models import (
     Release,
     ReleaseComment,
@@ -30,7 +30,7 @@ __all__ = [
     "LabelRule",
     "LedgerBlock",
     "LedgerEntry",
-    "LedgerRollOff",
+    "LedgerExpiry",
     "MoveReason",
     "PromptLabel",
     "PromptSettings",

@@ -1,4 +1,4 @@
-"""Django admin for operators: source grants can be created and withdrawn, everything else is read-only."""
+"""Django admin for operators: allowed folders can be created and withdrawn, everything else is read-only."""
 
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from personas.errors import DomainError
 from skills.models import (
     AgentContext,
     AgentSource,
+    AllowedFolder,
     ContextFile,
     FileAgent,
     FileRevision,
@@ -21,14 +22,18 @@ from skills.models import (
     RuleSet,
     Skill,
     Source,
-    SourceGrant,
     Waiver,
 )
-from skills.sources.grants import grant_folder, strip_trailing_slash, update_grant_note, withdraw_grant
+from skills.sources.allowed_folders import (
+    allow_folder,
+    strip_trailing_slash,
+    update_folder_note,
+    withdraw_folder,
+)
 
 
-class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Form for a source grant, which allows a workspace to read a folder on the server.
+class AllowedFolderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """Form for an allowed folder, which allows a workspace to read a folder on the server.
 
     The help text of the path lists the folders that DRAMATIS_SOURCE_ROOTS allows.
     """
@@ -48,14 +53,14 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         return strip_trailing_slash(self.cleaned_data["path"])
 
 
-@admin.register(SourceGrant)
-class GrantAdmin(ChangeOnlyAdmin):
-    """Create and withdraw source grants.
+@admin.register(AllowedFolder)
+class AllowedFolderAdmin(ChangeOnlyAdmin):
+    """Create and withdraw allowed folders.
 
-    The workspace and folder of an existing grant cannot be changed, because sources depend on them.
+    The workspace and folder of an existing row cannot be changed, because sources depend on them.
     """
 
-    form = GrantForm
+    form = AllowedFolderForm
     list_display = ("path", "workspace", "note", "source_count", "created_at")
     list_filter = ("workspace",)
     search_fields = ("path", "note")
@@ -73,30 +78,30 @@ class GrantAdmin(ChangeOnlyAdmin):
         return ("workspace", "path", "created_at") if obj else ("created_at",)
 
     @admin.display(description="sources")
-    def source_count(self, grant: SourceGrant) -> int:
-        return len(grant.sources.all())
+    def source_count(self, folder: AllowedFolder) -> int:
+        return len(folder.sources.all())
 
-    def save_model(self, request: HttpRequest, obj: SourceGrant, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: AllowedFolder, form: Any, change: bool) -> None:
         if change:
-            update_grant_note(obj, form.cleaned_data["note"], by=get_operator(request))
+            update_folder_note(obj, form.cleaned_data["note"], by=get_operator(request))
         else:
-            grant = grant_folder(obj.workspace, obj.path, note=obj.note, by=get_operator(request))
-            obj.pk, obj.created_at = grant.pk, grant.created_at
+            folder = allow_folder(obj.workspace, obj.path, note=obj.note, by=get_operator(request))
+            obj.pk, obj.created_at = folder.pk, folder.created_at
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Report sources that use the grants as protected objects, so that Django offers no delete button."""
-        used = [f"{source}, which reads {grant}" for grant in objs for source in grant.sources.all()]
-        return [str(grant) for grant in objs], {"source grants": len(objs)}, set(), used
+        """Report sources that use the folders as protected objects, so Django offers no delete button."""
+        used = [f"{source}, which reads {folder}" for folder in objs for source in folder.sources.all()]
+        return [str(folder) for folder in objs], {"allowed folders": len(objs)}, set(), used
 
-    def delete_model(self, request: HttpRequest, obj: SourceGrant) -> None:
-        withdraw_grant(obj, by=get_operator(request))
+    def delete_model(self, request: HttpRequest, obj: AllowedFolder) -> None:
+        withdraw_folder(obj, by=get_operator(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for grant in queryset:
+        for folder in queryset:
             try:
-                withdraw_grant(grant, by=get_operator(request))
+                withdraw_folder(folder, by=get_operator(request))
             except DomainError as error:
                 messages.error(request, error.message)
 
@@ -110,8 +115,16 @@ class WorkspaceRowAdmin(ReadOnlyAdmin):
 
 @admin.register(Source)
 class SourceAdmin(WorkspaceRowAdmin):
-    list_display = ("label", "workspace", "source_kind", "grant", "folder", "refresh_minutes", "archived_at")
-    list_select_related = ("workspace", "grant")
+    list_display = (
+        "label",
+        "workspace",
+        "source_kind",
+        "allowed_folder",
+        "folder",
+        "refresh_minutes",
+        "archived_at",
+    )
+    list_select_related = ("workspace", "allowed_folder")
 
 
 @admin.register(ContextFile)
@@ -119,7 +132,7 @@ class ContextFileAdmin(WorkspaceRowAdmin):
     list_display = ("path", "source", "workspace", "file_kind", "state", "changed_at")
     list_filter = ("workspace", "state")
     list_select_related = ("workspace", "source")
-    raw_id_fields = ("newest", "agreed", "in_force")
+    raw_id_fields = ("latest", "approved", "active")
 
 
 @admin.register(RefreshRun)

@@ -15,7 +15,7 @@ from personas.api_keys.scopes import WRITE
 from personas.models import Agent, Workspace
 from personas.roles import Permission
 from personas.selectors import list_agents
-from skills.models import ContextFile, FileAgent, Reach, Source
+from skills.models import AssignedTo, ContextFile, FileAgent, Source
 from skills.skill_format.parser import SkillProblem
 from skills.sources.readers import get_readers_by_agent
 
@@ -51,7 +51,7 @@ def require_own_source(call: ApiRequest, source: Source) -> None:
     files = ContextFile.objects.in_workspace(call.workspace).filter(source=source, file_kind="skill")
     links = FileAgent.objects.in_workspace(call.workspace).filter(file__source=source)
     slugs |= set(links.values_list("agent__slug", flat=True))
-    if slugs - set(call.caller.agents) or files.filter(reach=Reach.ALL).exists():
+    if slugs - set(call.caller.agents) or files.filter(assigned_to=AssignedTo.ALL).exists():
         message = "This key is limited to specific agents, and other agents use the files of this source."
         raise ProblemError(Problem(403, "out_of_scope", message))
 
@@ -69,13 +69,13 @@ def row_or_404(rows: QuerySet[M], key: int, *, below: int = 2**63) -> M:
     return row
 
 
-def agent_or_404(call: ApiRequest, slug: str, *, is_live: bool = False) -> Agent:
+def agent_or_404(call: ApiRequest, slug: str, *, is_active: bool = False) -> Agent:
     """Return the agent with this slug, or raise Http404 if it does not exist or the API key has no access.
 
-    With `is_live`, an archived agent raises Http404, too.
+    With `is_active`, an archived agent raises Http404, too.
     """
     rows = list_agents(call.workspace).prefetch_related(None).filter(slug=slug)
-    agent = (rows.filter(archived_at=None) if is_live else rows).first()
+    agent = (rows.filter(archived_at=None) if is_active else rows).first()
     if agent is None or not call.caller.can_access_agent(slug):
         raise Http404
     return agent

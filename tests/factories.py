@@ -35,7 +35,7 @@ from personas.ui.responses import REVIEWED_FIELD
 from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from project.middleware.sessions import SEEN_AT_KEY, STARTED_AT_KEY
-from skills.models import RefreshRun, Skill, Source, SourceGrant
+from skills.models import AllowedFolder, RefreshRun, Skill, Source
 from skills.refresh.runs import claim_run, request_refresh
 from skills.refresh.services import refresh_source
 
@@ -168,14 +168,17 @@ def signed_in_operator(user: User) -> Client:
 def make_source(workspace: Workspace, folder: Path, label: str = "House files", **values: Any) -> Source:
     """Create a source on a folder; the test must allow the root in DRAMATIS_SOURCE_ROOTS.
 
-    Files are approved automatically unless `adoption` says otherwise.
+    Files are approved automatically unless `approval` says otherwise.
     """
-    grant = SourceGrant.objects.in_workspace(workspace).filter(path=str(folder)).first()
-    if grant is None:
-        grant = SourceGrant(workspace=workspace, path=str(folder))
-        grant.save()
+    allowed_folder = AllowedFolder.objects.in_workspace(workspace).filter(path=str(folder)).first()
+    if allowed_folder is None:
+        allowed_folder = AllowedFolder(workspace=workspace, path=str(folder))
+        allowed_folder.save()
     return create_named_record(
-        Source, workspace, {"label": label, "grant": grant, "adoption": "automatic"} | values, by=BY
+        Source,
+        workspace,
+        {"label": label, "allowed_folder": allowed_folder, "approval": "automatic"} | values,
+        by=BY,
     )
 
 

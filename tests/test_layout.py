@@ -293,7 +293,7 @@ WHERE_IS = [
     ("Where is an uploaded zip read?", "zip", "skills/archives/zip_reader.py", "read_zip"),
     ("Where are symbolic links refused?", "filesystem", "skills/discovery/filesystem.py", "SafeRoot"),
     ("Where is a context file approved?", "files", "skills/files/services.py", "approve_file"),
-    ("Where is a folder granted to a workspace?", "grants", "skills/sources/grants.py", "grant_folder"),
+    ("Where is a folder granted to a workspace?", "grants", "skills/sources/grants.py", "allow_folder"),
     (
         "Where is row-level security?",
         "row_level_security",

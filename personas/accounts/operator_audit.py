@@ -16,7 +16,7 @@ from personas.tenancy.middleware import list_memberships
 
 VIEWED, ACCOUNT_CHANGED = "viewed", "account changed"
 # Kinds of objects in the audit log whose model has another name.
-AUDIT_KIND_BY_MODEL = {"membership": "member", "auditevent": "audit", "sourcegrant": "source_grant"}
+AUDIT_KIND_BY_MODEL = {"membership": "member", "auditevent": "audit", "allowedfolder": "allowed_folder"}
 
 
 def get_row_workspace_id(row: Any) -> int:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from core.db.batch_delete import delete_in_batches
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.responses import ApiResponse
-from personas.models import KeptAnswer, Workspace
+from personas.models import IdempotentResponse, Workspace
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 IDEMPOTENCY_KEY_PATTERN = re.compile(r"[\x21-\x7e]{1,255}")
@@ -68,8 +68,8 @@ def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
         raise ProblemError(Problem(409, "in_progress", detail, headers={"Retry-After": "1"}))
 
 
-def find_stored_response(workspace: Workspace, route: str, name: str) -> KeptAnswer | None:
-    rows = KeptAnswer.objects.in_workspace(workspace).filter(route=route, name=name)
+def find_stored_response(workspace: Workspace, route: str, name: str) -> IdempotentResponse | None:
+    rows = IdempotentResponse.objects.in_workspace(workspace).filter(route=route, name=name)
     stored = rows.first()
     if stored is not None and stored.at < timezone.now() - IDEMPOTENCY_RETENTION:
         stored.delete()
@@ -77,7 +77,7 @@ def find_stored_response(workspace: Workspace, route: str, name: str) -> KeptAns
     return stored
 
 
-def replay_response(stored: KeptAnswer, digest: str) -> ApiResponse:
+def replay_response(stored: IdempotentResponse, digest: str) -> ApiResponse:
     if stored.is_erased:
         detail = (
             "The first request with this Idempotency-Key succeeded. Its response contained text that "
@@ -94,7 +94,7 @@ def replay_response(stored: KeptAnswer, digest: str) -> ApiResponse:
 
 
 def store_response(workspace: Workspace, route: str, name: str, digest: str, response: ApiResponse) -> None:
-    KeptAnswer(
+    IdempotentResponse(
         workspace=workspace,
         route=route,
         name=name,
@@ -108,4 +108,4 @@ def store_response(workspace: Workspace, route: str, name: str, digest: str, res
 
 def delete_expired_responses(max_age: timedelta = IDEMPOTENCY_RETENTION) -> int:
     """Delete stored responses that are older than `max_age`. Called by the scheduler."""
-    return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - max_age))
+    return delete_in_batches(IdempotentResponse.unscoped.filter(at__lt=timezone.now() - max_age))

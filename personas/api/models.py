@@ -5,7 +5,7 @@ from django.db import models
 from personas.tenancy.models import WorkspaceOwned
 
 
-class KeptAnswer(WorkspaceOwned):
+class IdempotentResponse(WorkspaceOwned):
     """Response of the first request with an Idempotency-Key, returned again if the request is retried.
 
     It is written in the same transaction as the changes that the request made.

@@ -23,7 +23,7 @@ AUDIT_KINDS = (
     "channel",
     "skill",
     "source",
-    "source_grant",
+    "allowed_folder",
     "file",
     "rule_set",
     "prompt_settings",

@@ -8,7 +8,7 @@ from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 
 
-class KeptDraft(WorkspaceOwned):
+class FormDraft(WorkspaceOwned):
     """Unsaved form values of a member for an existing or a new record. Other members cannot see them."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

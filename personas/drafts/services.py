@@ -13,7 +13,7 @@ from core.db.batch_delete import delete_in_batches
 from core.db.compiled_query import CompiledQuery
 from personas.actors import Actor
 from personas.errors import DomainError
-from personas.models import Agent, KeptDraft, Record, User, Workspace
+from personas.models import Agent, FormDraft, Record, User, Workspace
 from personas.records.services import check_not_erased
 
 R = TypeVar("R", bound=Record)
@@ -46,7 +46,7 @@ def store_draft(
     base_revision: int = 0,
     agent: Agent | None = None,
     by: Actor,
-) -> KeptDraft:
+) -> FormDraft:
     """Create or replace the draft of the member `by` for a record. The form values are not validated."""
     person = require_user(by)
     if record is not None:
@@ -57,7 +57,7 @@ def store_draft(
     if existing is None and drafts.count() >= MAX_DRAFTS:
         raise DraftLimitExceeded(_("You have too many drafts. Discard some first."))
     defaults: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
-    draft, _created = KeptDraft.objects.in_workspace(workspace).update_or_create(
+    draft, _created = FormDraft.objects.in_workspace(workspace).update_or_create(
         person=person,
         family=family,
         key=key,
@@ -83,35 +83,35 @@ def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
     return values
 
 
-def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
+def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[FormDraft]:
     """Return the drafts of one user in a workspace, last edited first."""
-    rows = KeptDraft.objects.in_workspace(workspace).filter(person=person)
+    rows = FormDraft.objects.in_workspace(workspace).filter(person=person)
     return rows.select_related("agent").order_by("-updated_at", "-pk")
 
 
-def find_draft(workspace: Workspace, person: User, family: str, key: str) -> KeptDraft | None:
+def find_draft(workspace: Workspace, person: User, family: str, key: str) -> FormDraft | None:
     return next(iter(query_draft(workspace.pk, person.pk, family, key)), None)
 
 
 @CompiledQuery
-def query_draft(workspace: int, person: int, family: str, key: str) -> QuerySet[KeptDraft]:
+def query_draft(workspace: int, person: int, family: str, key: str) -> QuerySet[FormDraft]:
     """Query the draft of one part. The constraint `one_draft_per_member_and_record` allows one at most."""
-    rows = KeptDraft.objects.in_workspace(workspace).filter(person=person, family=family, key=key)
+    rows = FormDraft.objects.in_workspace(workspace).filter(person=person, family=family, key=key)
     return rows.select_related("agent").order_by()
 
 
-def discard_draft(draft: KeptDraft) -> None:
-    KeptDraft.objects.in_workspace(draft.workspace_id).filter(pk=draft.pk).delete()
+def discard_draft(draft: FormDraft) -> None:
+    FormDraft.objects.in_workspace(draft.workspace_id).filter(pk=draft.pk).delete()
 
 
 @transaction.atomic
-def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
+def apply_draft(draft: FormDraft, write: Callable[[], R]) -> R:
     """Delete a draft and call `write`, which saves the draft's values to the record, in one transaction.
 
     Raise DraftChanged if the draft was edited or deleted after it was loaded. The DELETE compares
     `updated_at`, so that only one of two concurrent calls succeeds.
     """
-    rows = KeptDraft.objects.in_workspace(draft.workspace_id)
+    rows = FormDraft.objects.in_workspace(draft.workspace_id)
     deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
     if not deleted:
         raise DraftChanged(
@@ -128,7 +128,7 @@ def discard_user_drafts(workspace: Workspace | int, person: User) -> None:
 def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, texts: Iterable[str]) -> None:
     """Delete all users' drafts of an erased record, and all drafts that contain one of the erased texts."""
     needles = [text for text in texts if text]
-    rows = KeptDraft.objects.in_workspace(workspace)
+    rows = FormDraft.objects.in_workspace(workspace)
     draft_ids = [
         draft.pk
         for draft in rows.only("family", "key", "values").iterator(chunk_size=50)
@@ -144,4 +144,4 @@ def has_any_text(values: DraftValues, needles: Iterable[str]) -> bool:
 
 def delete_drafts_before(cutoff: datetime) -> int:
     """Delete drafts last edited before the cutoff, in all workspaces, and return their number."""
-    return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=cutoff))
+    return delete_in_batches(FormDraft.unscoped.filter(updated_at__lt=cutoff))

@@ -17,7 +17,7 @@ from personas.models import (
     AuditEvent,
     Content,
     Erasure,
-    KeptAnswer,
+    IdempotentResponse,
     Memory,
     MemoryState,
     Record,
@@ -128,7 +128,7 @@ def blank_stored_responses(workspace_id: int, texts: Iterable[str]) -> None:
     request body, because short texts can be guessed from their digests.
     """
     needles = build_response_needles(texts)
-    rows = KeptAnswer.objects.in_workspace(workspace_id)
+    rows = IdempotentResponse.objects.in_workspace(workspace_id)
     matches = [
         key
         for key, headers, body in rows.values_list("pk", "headers", "body").iterator(chunk_size=500)

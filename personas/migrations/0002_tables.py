@@ -1354,7 +1354,7 @@ class Migration(migrations.Migration):
                     ],
                 ),
                 migrations.CreateModel(
-                    name="KeptAnswer",
+                    name="IdempotentResponse",
                     fields=[
                         (
                             "id",
@@ -1393,7 +1393,7 @@ class Migration(migrations.Migration):
                     ],
                 ),
                 migrations.CreateModel(
-                    name="KeptDraft",
+                    name="FormDraft",
                     fields=[
                         (
                             "id",

@@ -37,7 +37,7 @@ FIELD_VALUES: dict[str, Any] = {
     "id": 12,
     "index": 0,
     "is_cacheable": True,
-    "is_live": True,
+    "is_active": True,
     "is_sound": True,
     "is_used": True,
     "is_valid": True,

@@ -43,7 +43,7 @@ APPLIED_SENTENCES = {
     selectors.MEMBER_REMOVED: "members removed: {}",
     selectors.ROLE_CHANGED: "roles lowered: {}",
     selectors.INVITATION_WITHDRAWN: "invitations withdrawn: {}",
-    selectors.GRANT_WITHDRAWN: "allowed folders withdrawn: {}",
+    selectors.FOLDER_WITHDRAWN: "allowed folders withdrawn: {}",
     selectors.ACCOUNT_CHANGED: "account changes (passwords, second factors, email addresses): {}",
     selectors.ERASED: "erasures repeated: {}",
     selectors.WORKSPACE_DELETED: "workspaces deleted: {}",

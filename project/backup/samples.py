@@ -22,7 +22,7 @@ def list_chain_heads() -> ChainHeads:
     for workspace_id in Workspace.objects.order_by("pk").values_list("pk", flat=True):
         body = build_statement(workspace_id, get_current_heads(workspace_id), "", timezone.now()).body()
         last = Checkpoint.objects.in_workspace(workspace_id).order_by("-sequence").first()
-        head = {name: body[name] for name in ("workspace", "versions", "label_moves", "ledger", "roll_offs")}
+        head = {name: body[name] for name in ("workspace", "versions", "label_moves", "ledger", "expiries")}
         heads.append(head | {"checkpoint": [last.sequence, last.hash] if last else None})
     return heads
 

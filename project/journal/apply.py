@@ -36,8 +36,8 @@ from project.journal.files import Ending
 from prompts.erasure.call_data import erase_pending_call_data
 from prompts.erasure.services import erase_record, finish_erasure
 from prompts.proof.json_reader import read_json_timestamp
-from skills.models import SourceGrant
-from skills.sources.grants import withdraw_grant
+from skills.models import AllowedFolder
+from skills.sources.allowed_folders import withdraw_folder
 
 # Roles from the most rights to the fewest.
 ROLE_RANKS = {role: rank for rank, role in enumerate(Role.values)}
@@ -80,7 +80,7 @@ def get_ending_time(ending: Ending) -> datetime:
     return read_json_timestamp(ending["at"], "the time of an ending")
 
 
-# --- keys, invitations, grants -------------------------------------------------------------------------
+# --- keys, invitations, allowed folders ----------------------------------------------------------------
 
 
 def apply_key_revocation(ending: Ending, notes: list[str]) -> int:
@@ -110,16 +110,16 @@ def apply_withdrawn_invitation(ending: Ending, notes: list[str]) -> int:
     return len(rows)
 
 
-def apply_withdrawn_grant(ending: Ending, notes: list[str]) -> int:
-    rows = SourceGrant.objects.in_workspace(ending["workspace"]).select_related("workspace")
-    grant = rows.filter(pk=ending["id"], created_at__lte=get_ending_time(ending)).first()
-    if grant is None:
+def apply_withdrawn_folder(ending: Ending, notes: list[str]) -> int:
+    rows = AllowedFolder.objects.in_workspace(ending["workspace"]).select_related("workspace")
+    allowed_folder = rows.filter(pk=ending["id"], created_at__lte=get_ending_time(ending)).first()
+    if allowed_folder is None:
         return 0
     try:
-        withdraw_grant(grant, by=RESTORE_ACTOR)
+        withdraw_folder(allowed_folder, by=RESTORE_ACTOR)
     except DomainError as error:
         notes.append(
-            f"An allowed folder of {grant.workspace.slug} was withdrawn, but is allowed "
+            f"An allowed folder of {allowed_folder.workspace.slug} was withdrawn, but is allowed "
             f"again: {error.message}"
         )
         return 0
@@ -130,7 +130,7 @@ APPLY_BY_KIND: Mapping[str, Callable[[Ending, list[str]], int]] = {
     selectors.KEY_REVOKED: apply_key_revocation,
     selectors.KEY_SHORTENED: apply_key_rotation,
     selectors.INVITATION_WITHDRAWN: apply_withdrawn_invitation,
-    selectors.GRANT_WITHDRAWN: apply_withdrawn_grant,
+    selectors.FOLDER_WITHDRAWN: apply_withdrawn_folder,
     selectors.ACCOUNT_CHANGED: apply_account_ending,
 }
 

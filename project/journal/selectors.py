@@ -1,4 +1,4 @@
-"""List what ended in the database: keys, members, invitations, grants, account security, texts, workspaces.
+"""List what ended in the database: keys, members, invitations, folders, account security, texts, workspaces.
 
 Endings contain ids, digests and times, and for an erasure its reason and person, as its tombstone does. They
 contain no text of records, no email address of an account, and no secret.
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 KEY_REVOKED, KEY_SHORTENED = "key_revoked", "key_shortened"
 MEMBER_REMOVED, ROLE_CHANGED = "member_removed", "role_changed"
-INVITATION_WITHDRAWN, GRANT_WITHDRAWN = "invitation_withdrawn", "grant_withdrawn"
+INVITATION_WITHDRAWN, FOLDER_WITHDRAWN = "invitation_withdrawn", "folder_withdrawn"
 ACCOUNT_CHANGED, ERASED = "account_changed", "erased"
 WORKSPACE_DELETED, WORKSPACE_RESTORED = "workspace_deleted", "workspace_restored"
 # Endings whose rows are deleted or keep no time: kind and verb of their audit events.
@@ -37,7 +37,7 @@ AUDITED_ENDINGS = {
     ("member", "removed"): MEMBER_REMOVED,
     ("member", "left"): MEMBER_REMOVED,
     ("member", "role changed"): ROLE_CHANGED,
-    ("source_grant", "withdrawn"): GRANT_WITHDRAWN,
+    ("allowed_folder", "withdrawn"): FOLDER_WITHDRAWN,
     ("workspace", "deleted"): WORKSPACE_DELETED,
     ("workspace", "restored"): WORKSPACE_RESTORED,
 }
@@ -104,7 +104,7 @@ def iterate_withdrawn_invitations(since: datetime) -> Iterator[Ending]:
 
 
 def iterate_audited_endings(since: datetime) -> Iterator[Ending]:
-    """Yield removed members, changed roles, withdrawn grants, and deleted and restored workspaces.
+    """Yield removed members, changed roles, withdrawn folders, and deleted and restored workspaces.
 
     All changes of roles are in the journal: the last one of a member counts. So does the last one of a
     workspace that was deleted and restored.

@@ -61,7 +61,7 @@ def measure_metrics() -> dict[str, float]:
 
 
 def count_records() -> dict[str, int]:
-    prompts = AgentPrompt.unscoped.filter(is_live=True).aggregate(
+    prompts = AgentPrompt.unscoped.filter(is_active=True).aggregate(
         all=Count("pk"), unbuilt=Count("pk", filter=~Q(problem=""))
     )
     return {
@@ -106,8 +106,8 @@ def count_workspace_outdated_bots(workspace_id: int, alias: str) -> int:
 
 
 def list_changed_workspaces(since: datetime) -> list[int]:
-    built = AgentPrompt.unscoped.filter(is_live=True, built_at__gte=since - timedelta(minutes=1))
-    moved = AgentPrompt.unscoped.filter(is_live=True, labels__moved_at__gte=since)
+    built = AgentPrompt.unscoped.filter(is_active=True, built_at__gte=since - timedelta(minutes=1))
+    moved = AgentPrompt.unscoped.filter(is_active=True, labels__moved_at__gte=since)
     queries = (built.values_list("workspace_id", flat=True), moved.values_list("workspace_id", flat=True))
     return sorted({workspace_id for query in queries for workspace_id in query.distinct()})
 

@@ -24,7 +24,7 @@ class ChannelStatus:
     channel_name: str
     prompt_id: int | None
     problem: str | None
-    is_held: bool | None
+    is_pinned: bool | None
     latest: int | None
     latest_tokens: int | None
     latest_at: datetime | None
@@ -63,7 +63,7 @@ def list_channel_statuses(agent: Agent) -> list[ChannelStatus]:
         "channel_name": F("channel__name"),
         "prompt_id": F("agent_prompt__pk"),
         "problem": F("agent_prompt__problem"),
-        "is_held": F("agent_prompt__is_held"),
+        "is_pinned": F("agent_prompt__is_pinned"),
         "latest": F("agent_prompt__latest__number"),
         "latest_tokens": F("agent_prompt__latest__tokens"),
         "latest_at": F("agent_prompt__latest__created_at"),

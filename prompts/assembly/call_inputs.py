@@ -65,7 +65,7 @@ def get_call_data(stored: Data | None, slots: Slots) -> Data | None:
     """Return the data of the call.
 
     Values of the call replace all stored values: those are samples, and a sample next to a real value would
-    claim that the program can read it. The stored signature and hidden fields stay in force.
+    claim that the program can read it. The stored signature and hidden fields still apply.
     """
     if not (slots.data or slots.signature or slots.hidden):
         return stored

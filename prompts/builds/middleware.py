@@ -22,7 +22,7 @@ class RebuildCounts:
     failed: int = 0
 
 
-_counts_var: ContextVar[RebuildCounts | None] = ContextVar("echo", default=None)
+_counts_var: ContextVar[RebuildCounts | None] = ContextVar("rebuild_counts", default=None)
 
 
 def start_rebuild_counts() -> RebuildCounts:

@@ -88,7 +88,7 @@ def count_builds_since(workspace: Workspace | int, since: datetime) -> dict[str,
 
 def list_unbuilt_prompts(workspace: Workspace | int, since: datetime | None = None) -> QuerySet[AgentPrompt]:
     """List live prompts whose last build failed, optionally only those built since a timestamp."""
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True).exclude(problem="")
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True).exclude(problem="")
     rows = rows.select_related("agent", "channel").order_by("agent__name", "channel__name", "pk")
     return rows.filter(built_at__gte=since) if since else rows
 

@@ -188,7 +188,7 @@ def advance_production(
     moves = [
         PlannedMove(version.prompt, PRODUCTION, version, MoveReason.BUILD, by=version.author_label)
         for version in versions
-        if not version.prompt.is_reviewed and not version.prompt.is_held
+        if not version.prompt.is_reviewed and not version.prompt.is_pinned
     ]
     label_moves = move_labels(workspace, moves, at=at, batch=known.batch, labels=known.labels)
     known.events.extend(build_move_events(label_moves))

@@ -171,7 +171,7 @@ def try_rebuild_batch(
     for pk, details in (new_causes or {}).items():
         causes[pk] += [BuildCause(agent_id=pk, cause=detail) for detail in details]
     prompts = lock_or_create_prompts(workspace, agent_ids, rows)
-    count = sum(prompt.is_live for prompt in prompts.values())
+    count = sum(prompt.is_active for prompt in prompts.values())
     if max_prompts is not None and count > max_prompts:
         raise TooManyPrompts(count)
     now = timezone.now()
@@ -280,7 +280,7 @@ def lock_or_create_prompts(
                     channel_id=channel,
                     # Text that waits for an approval must not go to production on another channel.
                     is_review_kept=agent in kept,
-                    is_held=agent in kept,
+                    is_pinned=agent in kept,
                 )
                 for agent, channel in missing
             ],
@@ -292,7 +292,7 @@ def lock_or_create_prompts(
         rows.labels = query_agent_labels(workspace, agent_ids)
     versions = {version.pk: version for version in rows.latest}
     for pair, row in prompts.items():
-        row.is_live = pair in live
+        row.is_active = pair in live
         row.latest = versions.get(row.latest_id) if row.latest_id else None
     return prompts
 
@@ -399,7 +399,7 @@ def finish_builds(
 ) -> None:
     """Save the state of each prompt, send the batch and delete the causes that this build consumed."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
-    columns += ["is_live", "built_at", "changes_at", "report", "problem", "is_review_kept"]
+    columns += ["is_active", "built_at", "changes_at", "report", "problem", "is_review_kept"]
     # An upsert is faster than bulk_update, which builds long CASE expressions. All rows exist, so none is
     # inserted.
     AgentPrompt.objects.insert(

@@ -35,7 +35,7 @@ def request_due_rebuilds(now: datetime) -> list[tuple[int, list[int]]]:
 
     Return the agents by workspace. Agents that already have a build cause are left out.
     """
-    rows = AgentPrompt.unscoped.filter(changes_at__lte=now, is_live=True).order_by("pk")
+    rows = AgentPrompt.unscoped.filter(changes_at__lte=now, is_active=True).order_by("pk")
     rows = rows.exclude(
         Exists(BuildCause.unscoped.filter(workspace=OuterRef("workspace"), agent=OuterRef("agent")))
     )
@@ -53,7 +53,7 @@ def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
     no version. Each workspace has its own transaction and locks.
     """
     current = get_compiler_digest()
-    unchecked = AgentPrompt.unscoped.filter(is_live=True).exclude(compiler=current).order_by("pk")
+    unchecked = AgentPrompt.unscoped.filter(is_active=True).exclude(compiler=current).order_by("pk")
     pairs = unchecked.values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS]
     agents = []
     for workspace_id, prompt_ids in group_by_workspace(pairs):
@@ -66,7 +66,7 @@ def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
 def request_workspace_rebuilds(workspace_id: int, prompt_ids: Sequence[int], current: str) -> list[int]:
     """Mark these prompts as checked, and request rebuilds of the outdated ones. Return their agents."""
     prompts = AgentPrompt.objects.in_workspace(workspace_id)
-    rows = prompts.filter(pk__in=prompt_ids, is_live=True).exclude(compiler=current)
+    rows = prompts.filter(pk__in=prompt_ids, is_active=True).exclude(compiler=current)
     rows = rows.select_related("latest").only("workspace_id", "agent_id", "latest__compiler")
     # Prompts locked by a running build are left to the next sweep.
     locked = list(rows.order_by("pk").select_for_update(of=("self",), skip_locked=True))
@@ -80,7 +80,7 @@ def request_workspace_rebuilds(workspace_id: int, prompt_ids: Sequence[int], cur
 
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:
     """List the verification runs that no worker has started, as pairs of workspace id and run id."""
-    rows = VerificationRun.unscoped.filter(state=VerificationState.QUEUED, asked_at__lt=now - GRACE_PERIOD)
+    rows = VerificationRun.unscoped.filter(state=VerificationState.QUEUED, requested_at__lt=now - GRACE_PERIOD)
     return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
 
 

@@ -11,10 +11,10 @@ from personas.agents.services import create_named_record
 from personas.models import Agent, Workspace
 from skills.agent_context.services import choose_context
 from skills.files.services import approve_file, ignore_file
-from skills.models import Adoption, ContextFile, Source, SourceGrant, is_folder_allowed
+from skills.models import AllowedFolder, Approval, ContextFile, Source, is_folder_allowed
 from skills.refresh.runs import claim_run, request_refresh
 from skills.refresh.services import refresh_source
-from skills.sources.grants import grant_folder
+from skills.sources.allowed_folders import allow_folder
 
 DEMO_DIR = Path(__file__).parent
 DEMO_FILES_DIR, LATER_FILES_PATH = DEMO_DIR / "tree", DEMO_DIR / "cast" / "later.yaml"
@@ -94,10 +94,12 @@ def has_content(path: Path, data: bytes) -> bool:
 
 
 def register_demo_source(workspace: Workspace, folder: Path, *, by: Actor) -> Source:
-    grants = SourceGrant.objects.in_workspace(workspace).filter(path=str(folder))
-    grant = grants.first() or grant_folder(workspace, str(folder), note="The demo's own files.", by=by)
+    allowed_folders = AllowedFolder.objects.in_workspace(workspace).filter(path=str(folder))
+    allowed_folder = allowed_folders.first() or allow_folder(
+        workspace, str(folder), note="The demo's own files.", by=by
+    )
     # The demo shows files that are live before anyone has reviewed them, and says so.
-    values = {"label": DEMO_SOURCE_LABEL, "grant": grant, "adoption": Adoption.AUTOMATIC}
+    values = {"label": DEMO_SOURCE_LABEL, "allowed_folder": allowed_folder, "approval": Approval.AUTOMATIC}
     return create_named_record(Source, workspace, values, by=by)
 
 
@@ -120,8 +122,8 @@ def refresh_demo_source(source: Source, *, by: Actor) -> None:
 
 def approve_demo_files(source: Source, *, by: Actor, wen: Actor) -> None:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    for file in rows.select_related("source", "newest").order_by("path"):
+    for file in rows.select_related("source", "latest").order_by("path"):
         if file.path == IGNORED_FILE_PATH:
             ignore_file(file, by=wen)
-        elif file.newest and file.state == "new":
-            approve_file(file, digest=file.newest.digest, by=by)
+        elif file.latest and file.state == "new":
+            approve_file(file, digest=file.latest.digest, by=by)

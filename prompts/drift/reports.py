@@ -122,12 +122,12 @@ def report_digest(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
         key=key,
-        reporter_label=by.label[:254],
+        client_label=by.label[:254],
         digest=match.digest,
         version=versions[0] if versions else None,
         ledger_id=entry.pk if entry else None,
         request_id=request_id,
-        is_last_handed=last_served is not None and last_served.version in [row.number for row in versions],
+        is_last_served=last_served is not None and last_served.version in [row.number for row in versions],
         details=report_details_json(details),
     )
     report.save()

@@ -215,7 +215,7 @@ def report_fields_json(caller: ApiClient, row: DigestReport, details: ReportDeta
         "channel": row.prompt.channel.slug,
         "digest": row.digest,
         "is_known_version": row.version_id is not None,
-        "is_last_served": row.is_last_handed,
+        "is_last_served": row.is_last_served,
         "ledger_id": row.ledger_id,
         "request_id": row.request_id,
         "status": details.status or None,
@@ -253,7 +253,7 @@ def digest_report_json(caller: ApiClient, row: DigestReport) -> dict[str, Any]:
     return {
         **report_fields_json(caller, row, parse_report_details(row.details)),
         "key": {"id": row.key.pk, "name": row.key.name},
-        "client": row.reporter_label,
+        "client": row.client_label,
     }
 
 

@@ -180,7 +180,7 @@ def list_active_reports(workspace: int, now: datetime) -> QuerySet[DigestReport]
     """List reports of live prompts by keys that are neither revoked nor expired."""
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
     rows = DigestReport.objects.in_workspace(workspace)
-    return rows.filter(key__in=keys.values("pk"), prompt__is_live=True).order_by()
+    return rows.filter(key__in=keys.values("pk"), prompt__is_active=True).order_by()
 
 
 def list_never_released_reports(workspace: int, now: datetime) -> QuerySet[DigestReport]:

@@ -161,7 +161,7 @@ def iterate_strings(value: Any) -> Iterator[str]:
 def find_files(workspace: int, phrases: Sequence[Phrase]) -> Matches:
     """Search the newest and the used revision of each file."""
     files = ContextFile.objects.in_workspace(workspace)
-    used = Q(pk__in=files.values("newest")) | Q(pk__in=files.values("in_force"))
+    used = Q(pk__in=files.values("latest")) | Q(pk__in=files.values("active"))
     rows = FileRevision.objects.in_workspace(workspace).filter(used, content__data__isnull=False)
     columns = rows.annotate(path=F("file__path")).order_by("number", "pk")
     found: Matches = {}

@@ -92,19 +92,19 @@ def filter_agents(
 
 def sort_agents(rows: QuerySet[Agent], sort: str) -> QuerySet[Agent]:
     """Sort agents. The sort keys are aggregates over one join of the prompts, not a subquery per agent."""
-    by_name, is_live = ("name", "pk"), Q(prompts__is_live=True)
+    by_name, is_active = ("name", "pk"), Q(prompts__is_active=True)
     if sort == SORT_BY_CHANGE:
-        last_built_at = Max("prompts__latest__created_at", filter=is_live)
+        last_built_at = Max("prompts__latest__created_at", filter=is_active)
         return rows.annotate(changed_at=Coalesce(last_built_at, "updated_at")).order_by(
             "-changed_at", *by_name
         )
     if sort == SORT_BY_TOKENS:
         max_tokens = Max(
-            "prompts__labels__version__tokens", filter=is_live & Q(prompts__labels__name=PRODUCTION)
+            "prompts__labels__version__tokens", filter=is_active & Q(prompts__labels__name=PRODUCTION)
         )
         return rows.annotate(most=max_tokens).order_by(F("most").desc(nulls_last=True), *by_name)
     if sort == SORT_BY_PROBLEMS:
-        failed = Count("prompts", filter=is_live & ~Q(prompts__problem=""))
-        pinned = Count("prompts", filter=is_live & Q(prompts__is_held=True))
+        failed = Count("prompts", filter=is_active & ~Q(prompts__problem=""))
+        pinned = Count("prompts", filter=is_active & Q(prompts__is_pinned=True))
         return rows.annotate(wrong=failed, held=pinned).order_by("-wrong", "-held", *by_name)
     return rows.order_by(*by_name)

@@ -137,7 +137,7 @@ def get_selected_prompts(request: WorkspaceRequest) -> AgentPrompts:
     values = set(request.POST.getlist("chosen"))
     ids = {int(key) for key in values if key.isascii() and key.isdecimal() and len(key) < 11}
     rows = AgentPrompt.objects.in_workspace(request.workspace).filter(
-        pk__in=[key for key in ids if key <= MAX_URL_NUMBER], is_live=True
+        pk__in=[key for key in ids if key <= MAX_URL_NUMBER], is_active=True
     )
     prompts = list(select_latest_version(rows).order_by("agent__name", "channel__name", "pk"))
     if len(prompts) != len(values):

@@ -73,7 +73,7 @@ def query_counts(workspace: int, built_since: datetime, now: datetime) -> QueryS
 
 
 def build_count_annotations(workspace: int, built_since: datetime, now: datetime) -> dict[str, Any]:
-    prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
+    prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True)
     # By prompt, whose versions have an index by time.
     versions = PromptVersion.objects.in_workspace(workspace)
     files = list_pending_files(workspace)

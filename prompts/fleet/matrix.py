@@ -112,7 +112,7 @@ def list_status_flags(status: PromptStatus, outdated_bots: int, *, is_waiting: b
     """Yield the flags of a cell, most severe first."""
     if status["problem"]:
         yield StatusFlag("error", _("Not built"), status["problem"])
-    if status["is_held"]:
+    if status["is_pinned"]:
         yield StatusFlag(
             "warning", _("Pinned"), _("Production stays on this version until the next release.")
         )

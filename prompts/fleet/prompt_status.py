@@ -38,7 +38,7 @@ class PromptStatus(TypedDict):
     agent_id: int
     channel_id: int
     problem: str
-    is_held: bool
+    is_pinned: bool
     latest_number: int | None
     latest_tokens: int | None
     latest_at: datetime | None
@@ -51,7 +51,7 @@ class PromptStatus(TypedDict):
 
 def list_prompts_with_status(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
     """Query live prompts with their production version and effective token budget."""
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True)
     rows = rows.annotate(at_production=FilteredRelation("labels", condition=Q(labels__name=PRODUCTION)))
     return rows.annotate(
         latest_number=F("latest__number"),
@@ -76,7 +76,7 @@ def build_state_condition(state: str, outdated: Iterable[int]) -> Q:
         STATE_PROBLEMS: ~Q(problem=""),
         STATE_OVER_BUDGET: Q(tokens__gt=F("budget")),
         STATE_OUTDATED: Q(pk__in=list(outdated)),
-        STATE_PINNED: Q(is_held=True),
+        STATE_PINNED: Q(is_pinned=True),
     }
     return conditions.get(state, Q())
 

@@ -22,7 +22,7 @@ def build_record_origin(row: Any) -> Origin:
 
 
 def build_file_origin(file: EffectiveFile) -> Origin:
-    revision = file.file.in_force
+    revision = file.file.active
     return Origin("context_file", str(file.file.pk), revision.number if revision else 0, file.file.path)
 
 

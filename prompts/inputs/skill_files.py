@@ -22,7 +22,7 @@ def build_skill_file(skill: AgentSkill) -> SkillFile | None:
             return SkillFile(skill.name, build_record_origin(skill.skill), render_skill_file(skill.skill))
         except SkillNotExportable:
             return None
-    revision = skill.file.in_force if skill.file else None
+    revision = skill.file.active if skill.file else None
     if skill.file is None or revision is None or revision.content.data is None:
         return None
     origin = build_file_origin(EffectiveFile("skill", skill.file))

@@ -17,7 +17,7 @@ from personas.events.services import record_event
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.integrity.checkpoint_files import append_checkpoints, write_public_key
 from prompts.ledger.blocks import seal_ledger
-from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, LedgerRollOff, SigningKey
+from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, LedgerExpiry, SigningKey
 from prompts.proof import checkpoints as proof
 from prompts.proof.chain_heads import ChainHead, ChainHeads, read_heads, sort_heads
 from prompts.proof.signing_keys import (
@@ -153,16 +153,16 @@ def build_statement(
 ) -> proof.CheckpointStatement:
     versions, moves = heads.summarize()
     blocks = LedgerBlock.objects.in_workspace(workspace_id).order_by("-sequence")
-    roll_offs = LedgerRollOff.objects.in_workspace(workspace_id).order_by("-block__sequence")
+    expiries = LedgerExpiry.objects.in_workspace(workspace_id).order_by("-block__sequence")
     block = blocks.values_list("sequence", "hash", "last_id").first()
-    roll_off = roll_offs.values_list("block__sequence", "hash").first()
+    expiry = expiries.values_list("block__sequence", "hash").first()
     return proof.CheckpointStatement(
         workspace=workspace_id,
         at=at,
         versions=versions,
         label_moves=moves,
         ledger=proof.LedgerMark(*block) if block else proof.NO_BLOCK,
-        roll_offs=proof.RollOffMark(*roll_off) if roll_off else proof.NO_ROLL_OFF,
+        expiries=proof.ExpiryMark(*expiry) if expiry else proof.NO_EXPIRY,
         previous=previous,
     )
 

@@ -136,8 +136,8 @@ def verification_json(run: VerificationRun) -> dict[str, Any]:
     return {
         "id": run.pk,
         "status": run.state,
-        "requested_by": run.asked_label,
-        "requested_at": datetime_json(run.asked_at),
+        "requested_by": run.requested_label,
+        "requested_at": datetime_json(run.requested_at),
         "started_at": run.started_at and datetime_json(run.started_at),
         "ended_at": run.ended_at and datetime_json(run.ended_at),
         "is_valid": result.get("is_sound"),

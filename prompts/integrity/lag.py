@@ -24,7 +24,7 @@ from prompts.models import (
     LabelMove,
     LedgerBlock,
     LedgerEntry,
-    LedgerRollOff,
+    LedgerExpiry,
     PromptVersion,
 )
 
@@ -45,7 +45,7 @@ class ChainCounts(NamedTuple):
     versions: int
     label_moves: int
     blocks: int
-    roll_offs: int
+    expiries: int
 
 
 @dataclass(frozen=True)
@@ -215,10 +215,10 @@ def list_sealing_states() -> list[SealingState]:
         blocks=get_newest(blocks, "sequence", "sequence"),
         sealed_at=get_newest(blocks, "sequence", "at"),
         sealed_id=Coalesce(get_newest(blocks, "sequence", "last_id"), 0),
-        roll_offs=get_newest(LedgerRollOff.unscoped.all(), "first_id", "block__sequence"),
+        expiries=get_newest(LedgerExpiry.unscoped.all(), "first_id", "block__sequence"),
         unsealed_at=Subquery(entries.values("at")[:1]),
     )
-    names = ("versions", "label_moves", "blocks", "roll_offs", "unsealed_at", "sealed_at")
+    names = ("versions", "label_moves", "blocks", "expiries", "unsealed_at", "sealed_at")
     chains = {workspace_id: values for workspace_id, *values in rows.values_list("workspace_id", *names)}
     states = []
     for workspace_id, slug, created_at in (
@@ -270,7 +270,7 @@ def read_signed_counts(text: str) -> ChainCounts | None:
             int(body["versions"]["count"]),
             int(body["label_moves"]["count"]),
             int(body["ledger"]["sequence"]),
-            int(body["roll_offs"]["sequence"]),
+            int(body["expiries"]["sequence"]),
         )
     except (ValueError, TypeError, LookupError):
         return None

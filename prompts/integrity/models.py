@@ -62,8 +62,8 @@ class VerificationRun(WorkspaceOwned):
     state = models.CharField(
         max_length=7, choices=VerificationState.choices, default=VerificationState.QUEUED
     )
-    asked_label = models.CharField(max_length=254)
-    asked_at = models.DateTimeField(auto_now_add=True)
+    requested_label = models.CharField(max_length=254)
+    requested_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     # WorkspaceVerification.to_json(): rows per table, faults, notes, seconds.
@@ -80,7 +80,7 @@ class VerificationRun(WorkspaceOwned):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_state_display()} ({self.asked_at:%Y-%m-%d %H:%M})"
+        return f"{self.get_state_display()} ({self.requested_at:%Y-%m-%d %H:%M})"
 
     @property
     def is_over(self) -> bool:

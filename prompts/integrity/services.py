@@ -35,7 +35,7 @@ def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
     )
     if (open_run := rows.first()) is not None:
         return open_run
-    run = VerificationRun(workspace=workspace, asked_label=by.label[:254])
+    run = VerificationRun(workspace=workspace, requested_label=by.label[:254])
     run.save(force_insert=True)
     write_audit_event(workspace, "requested", "verification", run.pk, "Verification", by=by)
     return run

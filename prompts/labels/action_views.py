@@ -64,7 +64,7 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     to = get_version_or_404(row, number) if number else None
 
     def action() -> LabelActionResult:
-        was_following = not row.is_held
+        was_following = not row.is_pinned
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
         message = _(
@@ -169,7 +169,7 @@ def add_undo_message(request: WorkspaceRequest, prompt: AgentPrompt, result: Lab
 urlpatterns: list[URLPattern] = [
     path("agents/<slug:agent>/versions/rebuild/", rebuild_agent_view, name="rebuild"),
     path("prompts/<int:prompt>/roll-back/", roll_back_view, name="roll-back"),
-    path("prompts/<int:prompt>/follow/", unpin_production_view, name="follow"),
+    path("prompts/<int:prompt>/unpin/", unpin_production_view, name="unpin"),
     path("prompts/<int:prompt>/versions/<int:number>/label/", move_label_view, name="label"),
     path("prompts/<int:prompt>/labels/<slug:label>/remove/", remove_label_view, name="remove-label"),
 ]

@@ -310,7 +310,7 @@ urlpatterns: list[URLPattern] = [
     ),
     endpoint(
         f"{PROMPT_LABELS_PATH}/production:unpin",
-        "labels-follow",
+        "labels-unpin",
         post=Operation(
             unpin_production_endpoint,
             "Let production follow each new version again",

@@ -21,7 +21,7 @@ def list_labelled_prompts(
     else:
         rows = PromptLabel.objects.in_workspace(workspace).filter(name=name)
         prompt, version, moved_at = "prompt__", "version", "moved_at"
-    rows = rows.filter(**{f"{prompt}is_live": True})
+    rows = rows.filter(**{f"{prompt}is_active": True})
     if query:
         agent, channel = f"{prompt}agent__name__icontains", f"{prompt}channel__name__icontains"
         rows = rows.filter(Q(**{agent: query}) | Q(**{channel: query}))

@@ -69,7 +69,7 @@ def move_label(
     if current and current.version_id == version.pk:
         return None
     if label == PRODUCTION:
-        prompt.is_held = prompt.latest_id != version.pk
+        prompt.is_pinned = prompt.latest_id != version.pk
     return apply_label_moves(
         [PlannedMove(prompt, label, version, MoveReason.MOVED, by=by.label, note=note)], by=by
     )[0]
@@ -146,7 +146,7 @@ def roll_back(
         raise LabelConflict(_("Production moved after you opened this page. Check the list, then roll back."))
     if label == PRODUCTION:
         for prompt in locked:
-            prompt.is_held = True
+            prompt.is_pinned = True
     return apply_label_moves(moves, by=by)
 
 
@@ -167,7 +167,7 @@ def keep_review(workspace: Workspace | int, agent_id: int) -> None:
     latest version; the build of the same change ends this where production is not behind.
     """
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent=agent_id)
-    prompts.update(is_held=True, is_review_kept=True)
+    prompts.update(is_pinned=True, is_review_kept=True)
 
 
 @transaction.atomic
@@ -177,7 +177,7 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     Raise NotAllowed if releases of the agent need approval.
     """
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
-    if not prompt.is_held:
+    if not prompt.is_pinned:
         return
     check_label_protection(prompt.workspace_id, [PRODUCTION], by=by)
     if prompt.is_reviewed:
@@ -185,7 +185,7 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
             _("Releases of “%(agent)s” need approval. Request a release to move production.")
             % {"agent": prompt.agent}
         )
-    prompt.is_held = False
+    prompt.is_pinned = False
     apply_label_moves(
         [PlannedMove(prompt, PRODUCTION, prompt.latest, MoveReason.MOVED, by=by.label, note="Unpinned")],
         by=by,
@@ -244,7 +244,7 @@ def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelM
 
 def save_prompts(prompts: Iterable[AgentPrompt]) -> None:
     for prompt in prompts:
-        prompt.save(update_fields=["last_move", "last_move_hash", "is_held", "is_review_kept"])
+        prompt.save(update_fields=["last_move", "last_move_hash", "is_pinned", "is_review_kept"])
 
 
 def lock_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPrompt]:

@@ -94,14 +94,14 @@ class LedgerBlock(WorkspaceOwned):
         return f"block {self.sequence}"
 
 
-class LedgerRollOff(WorkspaceOwned):
+class LedgerExpiry(WorkspaceOwned):
     """Records that a block has expired and its rows were deleted.
 
     A database trigger allows deleting only the rows of blocks with such a record. Blocks expire in order, and
     the hash of each record includes the hash of the record for the previous block.
     """
 
-    block = TenantOneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="roll_off")
+    block = TenantOneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="expiry")
     first_id = models.BigIntegerField()
     last_id = models.BigIntegerField()
     months = models.PositiveSmallIntegerField()
@@ -110,7 +110,7 @@ class LedgerRollOff(WorkspaceOwned):
     hash = models.CharField(max_length=64)
 
     class Meta(WorkspaceOwned.Meta):
-        indexes = [models.Index(fields=["workspace", "first_id", "last_id"], name="rolled_off")]
+        indexes = [models.Index(fields=["workspace", "first_id", "last_id"], name="ledger_expiries")]
 
     def __str__(self) -> str:
         return f"{self.block} expired"
@@ -135,7 +135,7 @@ class DigestReport(WorkspaceOwned):
 
     prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = TenantForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
-    reporter_label = models.CharField(max_length=254)
+    client_label = models.CharField(max_length=254)
     digest = models.CharField(max_length=64)
     # The version that the digest belongs to; null if the prompt has no such version.
     version = TenantForeignKey(
@@ -145,7 +145,7 @@ class DigestReport(WorkspaceOwned):
     ledger_id = models.BigIntegerField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
     # Whether the digest matches the prompt as it was last served to this key.
-    is_last_handed = models.BooleanField()
+    is_last_served = models.BooleanField()
     # The loaded file, reason and session, the status at the time of the report, and the changed lines: see
     # prompts.drift.details. Null for reports of earlier releases.
     details = models.JSONField(null=True)

@@ -205,7 +205,7 @@ def list_active_fetches(workspace: int, since: datetime, now: datetime) -> Query
     """
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
     rows = LedgerEntry.objects.in_workspace(workspace).filter(
-        at__gte=since, key__in=keys.values("pk"), prompt__is_live=True, skill=None
+        at__gte=since, key__in=keys.values("pk"), prompt__is_active=True, skill=None
     )
     return rows.exclude(label__contains="@").order_by()
 

@@ -36,7 +36,7 @@ WHERE (c.oid = to_regclass(%(ledger)s)
 AND (c.relispartition AND NOT c.relrowsecurity OR 2 > (
   SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
   WHERE t.tgrelid = c.oid AND t.tgenabled IN ('O', 'A') AND t.tgqual IS NULL AND (
-    (t.tgtype & 27 = 27 AND p.proname = 'refuse_rewriting_unless_rolled_off')
+    (t.tgtype & 27 = 27 AND p.proname = 'refuse_rewriting_unless_expired')
     OR (t.tgtype & 35 = 34 AND p.proname = 'refuse_rewriting'))))
 ORDER BY c.relname
 """

@@ -1,6 +1,6 @@
 """Ledger retention: delete the rows of blocks past the retention period, oldest block first.
 
-Each block is deleted as a whole, and a LedgerRollOff record of the deletion is kept.
+Each block is deleted as a whole, and a LedgerExpiry record of the deletion is kept.
 """
 
 from datetime import datetime
@@ -16,8 +16,8 @@ from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import lock_workspace
-from prompts.hashed_rows import build_roll_off_row
-from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.hashed_rows import build_expiry_row
+from prompts.models import LedgerBlock, LedgerEntry, LedgerExpiry
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +48,7 @@ def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Wor
 
 def list_workspaces_to_expire(now: datetime) -> list[int]:
     """List the workspaces with a block that is past the retention period and not deleted yet."""
-    kept = LedgerBlock.unscoped.filter(roll_off=None)
+    kept = LedgerBlock.unscoped.filter(expiry=None)
     oldest = kept.values("workspace", "workspace__ledger_months").annotate(at=Min("last_at"))
     rows = oldest.order_by("workspace").values_list("workspace", "workspace__ledger_months", "at")
     return [workspace for workspace, months, at in rows if at < subtract_months(now, months)]
@@ -63,14 +63,14 @@ def expire_blocks(workspace_id: int, now: datetime | None = None) -> int:
 
 
 @transaction.atomic
-def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | None:
+def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerExpiry | None:
     """Delete the rows of the oldest block, if it is past the retention period, and record the deletion.
 
     Both happen in one transaction, so verification sees either all rows of the block or none.
     """
     workspace = lock_workspace(workspace_id)
     months = max(workspace.ledger_months, MIN_MONTHS)
-    blocks = LedgerBlock.objects.in_workspace(workspace_id).filter(roll_off=None)
+    blocks = LedgerBlock.objects.in_workspace(workspace_id).filter(expiry=None)
     block = blocks.order_by("sequence").first()
     if block is None or block.last_at >= subtract_months(now, months):
         return None
@@ -79,21 +79,21 @@ def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | Non
         # Rows were removed or inserted after the block was sealed. Keep it, so that it can be investigated.
         log.error("ledger_block_mismatch_found", workspace=workspace_id, block=block.sequence)
         return None
-    roll_off = build_roll_off(block, months, now)
-    roll_off.save(force_insert=True)
+    expiry = build_expiry(block, months, now)
+    expiry.save(force_insert=True)
     while ids := list(rows.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
         # Delete in batches to stay below the statement timeout: a trigger checks every row, which is slow.
         list_block_entries(block).filter(pk__lte=ids[-1]).order_by().delete()
     after = {"rows": block.count, "first_id": block.first_id, "last_id": block.last_id, "months": months}
     write_audit_event(workspace_id, "expired", "ledger", block.pk, str(block), by=SYSTEM_ACTOR, after=after)
-    return roll_off
+    return expiry
 
 
-def build_roll_off(block: LedgerBlock, months: int, now: datetime) -> LedgerRollOff:
+def build_expiry(block: LedgerBlock, months: int, now: datetime) -> LedgerExpiry:
     """Build the record of the deletion. Its hash includes the hash of the previous block's record."""
-    roll_offs = LedgerRollOff.objects.in_workspace(block.workspace_id)
-    before = roll_offs.filter(block__sequence=block.sequence - 1).values_list("hash", flat=True).first()
-    roll_off = LedgerRollOff(
+    expiries = LedgerExpiry.objects.in_workspace(block.workspace_id)
+    before = expiries.filter(block__sequence=block.sequence - 1).values_list("hash", flat=True).first()
+    expiry = LedgerExpiry(
         workspace_id=block.workspace_id,
         block=block,
         first_id=block.first_id,
@@ -102,8 +102,8 @@ def build_roll_off(block: LedgerBlock, months: int, now: datetime) -> LedgerRoll
         at=now,
         previous_hash=before or "",
     )
-    roll_off.hash = build_roll_off_row(roll_off, block.sequence).hash(roll_off.previous_hash)
-    return roll_off
+    expiry.hash = build_expiry_row(expiry, block.sequence).hash(expiry.previous_hash)
+    return expiry
 
 
 def list_block_entries(block: LedgerBlock) -> QuerySet[LedgerEntry]:

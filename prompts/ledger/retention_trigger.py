@@ -1,6 +1,6 @@
 """Triggers that make the ledger append-only, except that rows of expired blocks can be deleted.
 
-The trigger checks for every row that its block has a LedgerRollOff record and that it is old enough.
+The trigger checks for every row that its block has a LedgerExpiry record and that it is old enough.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ from core.db.append_only import AppendOnly
 # Last id of the only expired block that can contain the row OLD: blocks do not overlap, so it is the last one
 # that begins at or before the row.
 EXPIRED_ID_SQL = """
-(SELECT r.last_id FROM prompts_ledgerrolloff r
+(SELECT r.last_id FROM prompts_ledgerexpiry r
  WHERE r.workspace_id = OLD.workspace_id AND r.first_id <= OLD.id ORDER BY r.first_id DESC LIMIT 1)
 """
 POSTGRES_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION refuse_rewriting_unless_rolled_off() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION refuse_rewriting_unless_expired() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'DELETE' AND OLD.at < now() - interval '6 months' AND OLD.id <= {EXPIRED_ID_SQL} THEN
     RETURN OLD;
@@ -26,7 +26,7 @@ END $$
 """
 POSTGRES_TRIGGER = """
 CREATE TRIGGER {table}_only_grows BEFORE UPDATE OR DELETE ON {table}
-FOR EACH ROW EXECUTE FUNCTION refuse_rewriting_unless_rolled_off()
+FOR EACH ROW EXECUTE FUNCTION refuse_rewriting_unless_expired()
 """
 SQLITE_UPDATE_TRIGGER = """
 CREATE TRIGGER {table}_no_UPDATE BEFORE UPDATE ON {table}
@@ -45,7 +45,7 @@ BEGIN SELECT RAISE(ABORT, '{{table}} only grows: DELETE is refused'); END
 class AppendOnlyWithRetention(AppendOnly):
     """Migration operation like `AppendOnly`, but rows of expired blocks can be deleted after six months.
 
-    SQLite cannot rebuild the table prompts_ledgerrolloff while this trigger refers to it. A migration that
+    SQLite cannot rebuild the table prompts_ledgerexpiry while this trigger refers to it. A migration that
     changes that table must first reverse this operation.
     """
 

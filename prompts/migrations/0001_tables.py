@@ -61,11 +61,11 @@ class Migration(migrations.Migration):
                         ("last_hash", models.CharField(blank=True, max_length=64)),
                         ("last_move", models.PositiveIntegerField(default=0)),
                         ("last_move_hash", models.CharField(blank=True, max_length=64)),
-                        ("is_live", models.BooleanField(default=True)),
+                        ("is_active", models.BooleanField(default=True)),
                         ("built_at", models.DateTimeField(null=True)),
                         ("changes_at", models.DateTimeField(null=True)),
                         ("problem", models.CharField(blank=True, max_length=1000)),
-                        ("is_held", models.BooleanField(default=False)),
+                        ("is_pinned", models.BooleanField(default=False)),
                         (
                             "agent",
                             models.ForeignKey(
@@ -205,7 +205,7 @@ class Migration(migrations.Migration):
                     ],
                 ),
                 migrations.CreateModel(
-                    name="LedgerRollOff",
+                    name="LedgerExpiry",
                     fields=[
                         (
                             "id",
@@ -221,7 +221,7 @@ class Migration(migrations.Migration):
                             "block",
                             models.OneToOneField(
                                 on_delete=django.db.models.deletion.PROTECT,
-                                related_name="roll_off",
+                                related_name="expiry",
                                 to="prompts.ledgerblock",
                             ),
                         ),
@@ -240,7 +240,7 @@ class Migration(migrations.Migration):
                         "abstract": False,
                         "default_manager_name": "unscoped",
                         "indexes": [
-                            models.Index(fields=["workspace", "first_id", "last_id"], name="rolled_off")
+                            models.Index(fields=["workspace", "first_id", "last_id"], name="ledger_expiries")
                         ],
                     },
                     managers=[
@@ -1035,8 +1035,8 @@ class Migration(migrations.Migration):
                                 max_length=7,
                             ),
                         ),
-                        ("asked_label", models.CharField(max_length=254)),
-                        ("asked_at", models.DateTimeField(auto_now_add=True)),
+                        ("requested_label", models.CharField(max_length=254)),
+                        ("requested_at", models.DateTimeField(auto_now_add=True)),
                         ("started_at", models.DateTimeField(null=True)),
                         ("ended_at", models.DateTimeField(null=True)),
                         ("result", models.JSONField(default=dict)),
@@ -1075,11 +1075,11 @@ class Migration(migrations.Migration):
                                 auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                             ),
                         ),
-                        ("reporter_label", models.CharField(max_length=254)),
+                        ("client_label", models.CharField(max_length=254)),
                         ("digest", models.CharField(max_length=64)),
                         ("ledger_id", models.BigIntegerField(null=True)),
                         ("request_id", models.CharField(blank=True, max_length=64)),
-                        ("is_last_handed", models.BooleanField()),
+                        ("is_last_served", models.BooleanField()),
                         ("at", models.DateTimeField(auto_now_add=True)),
                         (
                             "key",

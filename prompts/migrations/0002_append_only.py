@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     replaces = [
         ("prompts", "0002_history_only_grows"),
         ("prompts", "0004_version_parts"),
-        ("prompts", "0005_roll_offs_are_chained"),
+        ("prompts", "0005_expiries_are_chained"),
         ("prompts", "0006_heads_and_signing_keys"),
         ("prompts", "0010_reports"),
         ("prompts", "0019_reports_expire"),
@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         AppendOnly("prompts_versionpart"),
         AppendOnly("prompts_labelmove"),
         AppendOnly("prompts_ledgerblock"),
-        AppendOnly("prompts_ledgerrolloff"),
+        AppendOnly("prompts_ledgerexpiry"),
         AppendOnly("prompts_checkpoint"),
         AppendOnly("prompts_signingkey"),
         AppendOnlyWithExpiry("prompts_digestreport", days=30),

@@ -14,7 +14,7 @@ TABLES = (
     "prompts_labelrule",
     "prompts_ledgerentry",
     "prompts_ledgerblock",
-    "prompts_ledgerrolloff",
+    "prompts_ledgerexpiry",
     "prompts_checkpoint",
     "prompts_signingkey",
     "prompts_verificationrun",

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 "prompts_labelmove",
                 "prompts_ledgerblock",
                 "prompts_ledgerentry",
-                "prompts_ledgerrolloff",
+                "prompts_ledgerexpiry",
                 "prompts_promptversion",
                 "prompts_signingkey",
                 "prompts_versionpart",

@@ -167,11 +167,11 @@ def load_affected_prompts(
 def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPrompt]:
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_active=True)
     # Several prompts share an agent, whose row is large: `load_impact_rows` loads it once.
     rows = rows.select_related("channel", "latest")
     rows = rows.annotate(is_waiting=Exists(causes)).only(
-        *("workspace_id", "agent_id", "is_held", "is_review_kept"),
+        *("workspace_id", "agent_id", "is_pinned", "is_review_kept"),
         *[f"channel__{name}" for name in ("workspace_id", "slug", "name", "formatting", "revision")],
         "channel__archived_at",
         *[f"latest__{name}" for name in ("workspace_id", "segments", "tools", "report", "tokens", "sizes")],

@@ -7,9 +7,9 @@ from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoints import CheckpointStatement, SignedCheckpoint, read_checkpoint, verify_signature
 from prompts.proof.faults import Fault, FaultSummary, summarize_faults
 from prompts.proof.hashed_rows import (
+    ExpiryRow,
     LabelMoveRow,
     LedgerBlockRow,
-    RollOffRow,
     VersionRow,
     format_move_name,
     format_version_name,
@@ -27,13 +27,13 @@ class StoredHashes:
 
     All rows that the compared checkpoints name must be included if they exist.
 
-    Versions and label moves are keyed by agent, channel and place, ledger blocks and roll-offs by sequence.
+    Versions and label moves are keyed by agent, channel and place, ledger blocks and expiries by sequence.
     """
 
     versions: Mapping[ChainPosition, str] = field(default_factory=dict)
     label_moves: Mapping[ChainPosition, str] = field(default_factory=dict)
     blocks: Mapping[int, str] = field(default_factory=dict)
-    roll_offs: Mapping[int, str] = field(default_factory=dict)
+    expiries: Mapping[int, str] = field(default_factory=dict)
 
 
 def compare_checkpoint(
@@ -61,16 +61,16 @@ def iterate_checkpoint_rows(
         yield VersionRow.table, format_version_name(*head[:3]), head.hash, present.versions.get(head[:3])
     for head in heads.label_moves:
         yield LabelMoveRow.table, format_move_name(*head[:3]), head.hash, present.label_moves.get(head[:3])
-    block, roll_off = checkpoint.ledger, checkpoint.roll_offs
+    block, expiry = checkpoint.ledger, checkpoint.expiries
     if block.sequence:
         name, stored_hash = f"ledger block {block.sequence}", present.blocks.get(block.sequence)
         yield LedgerBlockRow.table, name, block.hash, stored_hash
-    if roll_off.sequence:
+    if expiry.sequence:
         name, stored_hash = (
-            f"roll-off of ledger block {roll_off.sequence}",
-            present.roll_offs.get(roll_off.sequence),
+            f"expiry of ledger block {expiry.sequence}",
+            present.expiries.get(expiry.sequence),
         )
-        yield RollOffRow.table, name, roll_off.hash, stored_hash
+        yield ExpiryRow.table, name, expiry.hash, stored_hash
 
 
 def describe_hash_change(stored_hash: str | None, signed_at: str) -> str:

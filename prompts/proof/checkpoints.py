@@ -26,8 +26,8 @@ from prompts.proof.signing_keys import PrivateKey, PublicKey, get_key_id
 CHECKPOINT_DOMAIN = "checkpoint"
 
 
-class RollOffMark(NamedTuple):
-    """The newest roll-off, that is, deletion of a block's rows by retention. 0 and "" if there is none."""
+class ExpiryMark(NamedTuple):
+    """The newest expiry, that is, deletion of a block's rows by retention. 0 and "" if there is none."""
 
     sequence: int = 0
     hash: str = ""
@@ -41,7 +41,7 @@ class LedgerMark(NamedTuple):
     last_id: int = 0
 
 
-NO_ROLL_OFF, NO_BLOCK = RollOffMark(), LedgerMark()
+NO_EXPIRY, NO_BLOCK = ExpiryMark(), LedgerMark()
 NO_VERSIONS, NO_MOVES = ChainHeads().summarize()
 
 
@@ -57,7 +57,7 @@ class CheckpointStatement:
     versions: HeadsSummary = NO_VERSIONS
     label_moves: HeadsSummary = NO_MOVES
     ledger: LedgerMark = NO_BLOCK
-    roll_offs: RollOffMark = NO_ROLL_OFF
+    expiries: ExpiryMark = NO_EXPIRY
     previous: str = ""
 
     def body(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class CheckpointStatement:
             "versions": dict(vars(self.versions)),
             "label_moves": dict(vars(self.label_moves)),
             "ledger": self.ledger._asdict(),
-            "roll_offs": self.roll_offs._asdict(),
+            "expiries": self.expiries._asdict(),
             "previous": self.previous,
         }
 
@@ -86,7 +86,7 @@ def read_checkpoint(body: object) -> CheckpointStatement:
         versions=read_record(HeadsSummary, fields.get("versions"), "the checkpoint's versions"),
         label_moves=read_record(HeadsSummary, fields.get("label_moves"), "the checkpoint's label moves"),
         ledger=read_record(LedgerMark, fields.get("ledger"), "the checkpoint's ledger"),
-        roll_offs=read_record(RollOffMark, fields.get("roll_offs"), "the checkpoint's roll-offs"),
+        expiries=read_record(ExpiryMark, fields.get("expiries"), "the checkpoint's expiries"),
         previous=read_text(fields.get("previous"), "the checkpoint's previous"),
     )
     # Comparing the canonical forms detects unknown keys, also in nested objects.

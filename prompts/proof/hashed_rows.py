@@ -180,13 +180,13 @@ class LedgerBlockRow(ChainedRow):
 
 
 @dataclass(frozen=True)
-class RollOffRow(ChainedRow):
+class ExpiryRow(ChainedRow):
     """The record that the rows of a ledger block were deleted after the retention period of `months` months.
 
     The rows of blocks are deleted in the order of the blocks.
     """
 
-    table = "roll-off"
+    table = "expiry"
 
     workspace: int
     block: int
@@ -204,7 +204,7 @@ class RollOffRow(ChainedRow):
         return self.block
 
     def format_name(self, place: int) -> str:
-        return f"roll-off of ledger block {place}"
+        return f"expiry of ledger block {place}"
 
 
 @dataclass(frozen=True)

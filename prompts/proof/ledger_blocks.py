@@ -73,19 +73,19 @@ class LedgerTimes:
 
 
 def verify_ledger(
-    blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
+    blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], last_expired: int = 0
 ) -> FaultSummary:
     """Verify the ledger of one workspace. `blocks` are sorted by sequence, `rows` by id.
 
     The hash chain of the blocks is not verified here but by `verify_chain`. Blocks with a sequence up to
-    `rolled_off` may have no rows, because their rows were deleted after the retention period. Rows after the
-    last block are not in a block yet: only their seals are checked.
+    `last_expired` may have no rows: these were deleted after the retention period. Rows after the last block
+    are not in a block yet: only their seals are checked.
     """
-    return summarize_faults(iterate_ledger_faults(blocks, rows, rolled_off))
+    return summarize_faults(iterate_ledger_faults(blocks, rows, last_expired))
 
 
 def iterate_ledger_faults(
-    blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
+    blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], last_expired: int = 0
 ) -> Iterator[Fault | None]:
     """Yield one item for every row and every block: its fault, or None if it is sound."""
     queue = LedgerRowQueue(rows)
@@ -99,7 +99,7 @@ def iterate_ledger_faults(
             else:
                 yield find_seal_fault(*item)
                 row_digest.add((item[0].id, item[1]))
-        yield find_block_fault(block, row_digest, is_kept=block.sequence > rolled_off)
+        yield find_block_fault(block, row_digest, is_kept=block.sequence > last_expired)
     for item in queue.take_up_to(None):
         yield item if isinstance(item, Fault) else find_seal_fault(*item)
 

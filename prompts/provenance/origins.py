@@ -243,8 +243,7 @@ def describe_file_changes(workspace: Workspace | int, origins: Iterable[Origin])
         return {}
     rows = ContextFile.objects.in_workspace(workspace).filter(pk__in={int(one.id) for one in files})
     current = {
-        pk: (is_there, number)
-        for pk, is_there, number in rows.values_list("pk", "is_there", "newest__number")
+        pk: (exists, number) for pk, exists, number in rows.values_list("pk", "exists", "latest__number")
     }
     changes = {
         one: describe_file_change(one.revision, *current[int(one.id)])
@@ -254,8 +253,8 @@ def describe_file_changes(workspace: Workspace | int, origins: Iterable[Origin])
     return {one: change for one, change in changes.items() if change}
 
 
-def describe_file_change(revision: int, is_there: bool, newest: int | None) -> str:
-    if not is_there:
+def describe_file_change(revision: int, exists: bool, newest: int | None) -> str:
+    if not exists:
         return gettext("File deleted")
     if newest is None or newest == revision:
         return ""

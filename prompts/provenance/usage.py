@@ -217,7 +217,9 @@ def get_memory_usage(workspace: Workspace | int, memories: Sequence[Memory]) -> 
 
 def count_memory_prompts(workspace: Workspace | int) -> dict[int, int]:
     """Count the live prompts of each agent whose layout has a place for memories."""
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__layout__in=MEMORY_LAYOUTS)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(
+        is_active=True, latest__layout__in=MEMORY_LAYOUTS
+    )
     return dict(rows.order_by().values_list("agent_id").annotate(count=Count("pk")))
 
 
@@ -230,7 +232,7 @@ def count_prompts_with_memory(workspace: Workspace | int, ids: Iterable[int]) ->
     later = parts.filter(
         object_id=OuterRef("object_id"), prompt=OuterRef("prompt"), version__gt=OuterRef("version")
     )
-    rows = parts.filter(object_id__in=list(ids), revision__isnull=False, prompt__is_live=True)
+    rows = parts.filter(object_id__in=list(ids), revision__isnull=False, prompt__is_active=True)
     current = rows.filter(~Exists(later))
     return dict(current.order_by().values_list("object_id").annotate(count=Count("pk")))
 
@@ -261,7 +263,7 @@ def list_parts_of_version(parts: QuerySet[VersionPart], pointer: F | Subquery) -
         version_id__gt=OuterRef("version_id"),
         version_id__lte=OuterRef("pointer"),
     )
-    upto = parts.annotate(pointer=pointer).filter(version_id__lte=F("pointer"), prompt__is_live=True)
+    upto = parts.annotate(pointer=pointer).filter(version_id__lte=F("pointer"), prompt__is_active=True)
     rows: QuerySet[Any, Any] = upto.filter(~Exists(later), revision__isnull=False).order_by()
     return rows.values_list("object_id", "revision")
 
@@ -270,7 +272,7 @@ def get_usage_fingerprint(workspace: Workspace | int) -> tuple[int | None, ...]:
     """Return sums that change when a version is added or a label is moved, with one query."""
     prompts = AgentPrompt.objects.in_workspace(workspace).order_by()
     sums = prompts.aggregate(
-        versions=Sum("latest_id"), moves=Sum("last_move"), live=Count("pk", filter=Q(is_live=True))
+        versions=Sum("latest_id"), moves=Sum("last_move"), live=Count("pk", filter=Q(is_active=True))
     )
     return tuple(sums.values())
 
@@ -308,7 +310,7 @@ def list_unused_layouts(workspace: Workspace | int, record: Record) -> list[Unus
     if record.kind not in INPUTS_BY_KIND or not record.pk:
         return []
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(
-        agent__in=record.agent_ids(), is_live=True, latest__isnull=False
+        agent__in=record.agent_ids(), is_active=True, latest__isnull=False
     )
     counts = Counter(prompts.values_list("latest__layout", flat=True))
     return [

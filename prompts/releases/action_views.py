@@ -168,7 +168,7 @@ def run_release_action(
 
 urlpatterns: list[URLPattern] = [
     path("<int:number>/approve/", approve_release_view, name="approve"),
-    path("<int:number>/release/", run_release_view, name="carry-out"),
+    path("<int:number>/publish/", run_release_view, name="publish"),
     path("<int:number>/reject/", reject_release_view, name="reject"),
     path("<int:number>/withdraw/", withdraw_release_view, name="withdraw"),
     path("<int:number>/comment/", comment_view, name="comment"),

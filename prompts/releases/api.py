@@ -206,7 +206,7 @@ def create_release(call: ApiRequest) -> ApiResponse:
 
 def get_requested_prompts(call: ApiRequest, items: Sequence[Mapping[str, str]]) -> list[AgentPrompt]:
     rows = list_visible_prompts(call.caller).filter(
-        is_live=True, agent__slug__in={item["agent"] for item in items}
+        is_active=True, agent__slug__in={item["agent"] for item in items}
     )
     prompts = {(row.agent.slug, row.channel.slug): row for row in rows}
     errors = [

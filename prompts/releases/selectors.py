@@ -93,7 +93,7 @@ def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]
     They are annotated with id, number and tokens of the version that is in production.
     """
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__isnull=False)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True, latest__isnull=False)
     rows = rows.annotate(
         in_production=Subquery(labels.values("version")[:1]),
         production_number=Subquery(labels.values("version__number")[:1]),

@@ -376,7 +376,7 @@ def move_release_labels(release: Release, reason: MoveReason, *, by: Actor) -> R
     now = timezone.now()
     move_labels(release.workspace_id, moves, at=now)
     for prompt in prompts.values():
-        prompt.is_held = prompt.is_held and release.label != PRODUCTION
+        prompt.is_pinned = prompt.is_pinned and release.label != PRODUCTION
     save_prompts(prompts.values())
     release.status, release.released_at = ReleaseStatus.RELEASED, now
     if release.decided_at is None:

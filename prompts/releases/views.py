@@ -205,7 +205,7 @@ def live_release(request: WorkspaceRequest, number: int) -> HttpResponse:
     if request.GET.get("seen") == get_release_mark(release):
         return HttpResponse(status=204)
     items = list_release_items(release)
-    context = {"is_live": True, "reviewed": list_reviewed_agents(items), "items": items}
+    context = {"is_active": True, "reviewed": list_reviewed_agents(items), "items": items}
     if request.GET.get("items", "") not in ("", hash_release_items(items)):
         context |= get_review_context(request, release, items)
     return render(request, "prompts/releases/_live.html", context | get_live_context(request, release, items))
@@ -261,8 +261,8 @@ def build_release_tokens(
     effect = hash_release_effect(items)
     args = [request.workspace.slug, release.number]
     return {
-        name: create_review_token(request.user.pk, reverse(f"releases:{route}", args=args), effect)
-        for name, route in (("publish", "carry-out"), ("override", "override"))
+        name: create_review_token(request.user.pk, reverse(f"releases:{name}", args=args), effect)
+        for name in ("publish", "override")
     }
 
 

@@ -31,7 +31,7 @@ from prompts.models import (
     AgentPrompt,
     LabelMove,
     LedgerEntry,
-    LedgerRollOff,
+    LedgerExpiry,
     PromptVersion,
 )
 from prompts.proof.call_values import MissingCallValue
@@ -154,9 +154,9 @@ def get_ledger_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
     entry = rows.filter(pk=ledger_id).first() if 0 < ledger_id <= MAX_ID else None
     if entry is not None:
         return entry
-    roll_offs = LedgerRollOff.objects.in_workspace(workspace)
+    expiries = LedgerExpiry.objects.in_workspace(workspace)
     expired = (
-        roll_offs.filter(first_id__lte=ledger_id, last_id__gte=ledger_id).first()
+        expiries.filter(first_id__lte=ledger_id, last_id__gte=ledger_id).first()
         if ledger_id <= MAX_ID
         else None
     )
@@ -173,7 +173,7 @@ def list_request_entries(workspace: Workspace, request_id: str) -> list[LedgerEn
     rows = LedgerEntry.objects.in_workspace(workspace).filter(request_id=request_id)
     entries = list(rows.select_related(*ENTRY_RELATIONS).order_by("pk")[:100])
     if not entries:
-        has_expired_rows = LedgerRollOff.objects.in_workspace(workspace).exists()
+        has_expired_rows = LedgerExpiry.objects.in_workspace(workspace).exists()
         values = {"request": request_id[:80]}
         message = _("No fetch has the request ID “%(request)s”.") % values
         hint = _("Rows older than %(months)s months were deleted.") % {"months": workspace.ledger_months}

@@ -312,7 +312,7 @@ def get_save_effect(impact: Impact) -> SaveEffect:
     """Compute the effect by the release policy that each agent would have after saving."""
     kept = {one.agent.pk for one in impact.affected if one.prompt is not None and one.prompt.is_review_kept}
     followers = [one for one in impact.affected if is_auto_released(one.agent) and one.agent.pk not in kept]
-    pinned = [one for one in followers if one.prompt is not None and one.prompt.is_held]
+    pinned = [one for one in followers if one.prompt is not None and one.prompt.is_pinned]
     new_agents = [agent for agent, _channel in impact.new]
     moving = len(followers) - len(pinned) + sum(is_auto_released(agent) for agent in new_agents)
     agents = {agent.pk: agent for agent in (*impact.agents, *new_agents)}.values()

@@ -95,7 +95,7 @@ COMMON_CHECKS = (
 IN_USE_CONDITIONS = {
     "a": "a.archived_at IS NULL",
     "c": "c.archived_at IS NULL",
-    "p": "p.is_live AND p.report = d.report",
+    "p": "p.is_active AND p.report = d.report",
 }
 POINTER_CHECKS = {
     "label": PointerChecks(

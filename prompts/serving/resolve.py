@@ -214,7 +214,7 @@ def find_requested_prompt(
     rows = AgentPrompt.objects.in_workspace(workspace_id)
     rows = rows.filter(agent__slug=prompt_request.agent, channel__slug=prompt_request.channel)
     if prompt_request.at is None:
-        rows = rows.filter(is_live=True, agent__archived_at=None, channel__archived_at=None)
+        rows = rows.filter(is_active=True, agent__archived_at=None, channel__archived_at=None)
     prompt = rows.select_related("agent").first()
     if prompt is None:
         raise PromptNotFound(describe_missing_prompt(workspace_id, prompt_request, scopes))

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from personas.drafts.services import discard_draft, find_draft, list_drafts, store_draft
 from personas.errors import DomainError
-from personas.models import KeptDraft
+from personas.models import FormDraft
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.toasts import add_toast
@@ -47,7 +47,7 @@ def save_draft_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
     return redirect(location.get_url())
 
 
-def save_submitted_draft(request: WorkspaceRequest, studio: StudioState, open_part: OpenPart) -> KeptDraft:
+def save_submitted_draft(request: WorkspaceRequest, studio: StudioState, open_part: OpenPart) -> FormDraft:
     return store_draft(
         request.workspace,
         open_part.part.family,
@@ -81,7 +81,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/studio/drafts.html", {"page": page, "entries": entries})
 
 
-def get_draft_url(request: WorkspaceRequest, draft: KeptDraft) -> str:
+def get_draft_url(request: WorkspaceRequest, draft: FormDraft) -> str:
     if draft.agent is None:
         return ""
     return StudioLocation(

@@ -7,7 +7,7 @@ from django.http import Http404
 
 from personas.drafts.services import DraftValues, find_draft
 from personas.errors import InvalidInput
-from personas.models import LAYOUTS, Agent, KeptDraft, Record
+from personas.models import LAYOUTS, Agent, FormDraft, Record
 from personas.records.forms import RecordForm
 from personas.records.views import RecordPages, get_query_param
 from personas.roles import Permission, has_permission
@@ -63,7 +63,7 @@ class OpenPart:
     # None for a new record.
     record: Record | None
     form: RecordForm
-    saved_draft: KeptDraft | None = None
+    saved_draft: FormDraft | None = None
 
     @property
     def base_revision(self) -> int:

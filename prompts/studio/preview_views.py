@@ -139,7 +139,7 @@ class PreviewPane:
             "layouts": [
                 (name, location.with_changes(layout=name).get_url(), name == self.layout) for name in LAYOUTS
             ],
-            "is_live": has_permission(self.request.membership.role, Permission.EDIT),
+            "is_active": has_permission(self.request.membership.role, Permission.EDIT),
             **{
                 f"{page}_url": location.get_url(page)
                 for page in ("show", "preview", "layouts", "save", "review")

@@ -54,8 +54,8 @@ def list_changed_files(workspace: Workspace, file_revisions: str) -> list[Contex
     }
     if not known_numbers:
         return []
-    rows = ContextFile.objects.in_workspace(workspace).filter(pk__in=known_numbers).select_related("in_force")
-    return [row for row in rows if str(row.in_force.number if row.in_force else 0) != known_numbers[row.pk]]
+    rows = ContextFile.objects.in_workspace(workspace).filter(pk__in=known_numbers).select_related("active")
+    return [row for row in rows if str(row.active.number if row.active else 0) != known_numbers[row.pk]]
 
 
 LAST_AGENTS_SESSION_KEY = "studio_agents"
@@ -148,7 +148,7 @@ def studio_updates(request: WorkspaceRequest, agent: str) -> HttpResponse:
     context = {
         "workspace": request.workspace,
         "changed": changed_files,
-        "is_live": has_permission(request.membership.role, Permission.EDIT),
+        "is_active": has_permission(request.membership.role, Permission.EDIT),
         "show_url": location.get_url(),
         "save_url": location.get_url("save"),
         **get_newer_revision_context(request, pages, location.part, newer),

@@ -38,7 +38,7 @@ def build_studio_queries(workspace: int, slug: str) -> list["QuerySet[Any, Any]"
     One query with all of these joins takes the database four times as long to plan as these two.
     """
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_live=True)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_active=True)
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
     rows = rows.annotate(
         is_waiting=Exists(causes),

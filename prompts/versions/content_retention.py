@@ -37,7 +37,7 @@ def delete_unused_file_revisions(workspace_id: int, cutoff: datetime) -> int:
     The revisions that a file points to and the trusted one stay.
     """
     files = ContextFile.objects.in_workspace(workspace_id)
-    pointers = ("newest", "agreed", "in_force")
+    pointers = ("latest", "approved", "active")
     pointed = [Exists(files.filter(**{name: OuterRef("pk")})) for name in pointers]
     parts = VersionPart.objects.in_workspace(workspace_id).filter(
         object_id=OuterRef("file_id"), revision=OuterRef("number")

@@ -23,7 +23,7 @@ class AgentPrompt(WorkspaceOwned):
     last_move = models.PositiveIntegerField(default=0)
     last_move_hash = models.CharField(max_length=64, blank=True)
     # Whether the agent is active and uses the channel.
-    is_live = models.BooleanField(default=True)
+    is_active = models.BooleanField(default=True)
     built_at = models.DateTimeField(null=True)
     # Next time a memory becomes valid or expires, so that the prompt must be rebuilt without an edit.
     changes_at = models.DateTimeField(null=True)
@@ -36,7 +36,7 @@ class AgentPrompt(WorkspaceOwned):
     # of the current compiler, and the periodic sweep requests a rebuild.
     compiler = models.CharField(max_length=20, blank=True)
     # Whether production is pinned: after a roll-back it keeps its version until the next release.
-    is_held = models.BooleanField(default=False)
+    is_pinned = models.BooleanField(default=False)
     # Whether production still needs approvals although the review of the agent was lifted. This ends when
     # production has the text of the latest version.
     is_review_kept = models.BooleanField(default=False, db_default=False)

@@ -99,7 +99,7 @@ def index(call: ApiRequest) -> ApiResponse:
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
     if (archived := call.query["archived"]) != ANY:
-        rows = rows.filter(is_live=archived == "false")
+        rows = rows.filter(is_active=archived == "false")
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_response(call, page, prompts_json(call.caller, page.rows))
 
@@ -125,13 +125,13 @@ def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int)
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
         "layout": prompt.agent.layout,
-        "is_archived": not prompt.is_live,
-        "is_pinned": prompt.is_held,
+        "is_archived": not prompt.is_active,
+        "is_pinned": prompt.is_pinned,
         "is_reviewed": prompt.is_reviewed,
         "latest": prompt.latest and latest_version_json(prompt.latest),
         "labels": labels,
         "problem": prompt.problem,
-        "pending": pending if prompt.is_live else 0,
+        "pending": pending if prompt.is_active else 0,
         "built_at": prompt.built_at and datetime_json(prompt.built_at),
     }
 
@@ -150,7 +150,7 @@ def latest_version_json(version: PromptVersion) -> dict[str, Any]:
 def rebuild_agent_prompts(call: ApiRequest, agent: str) -> ApiResponse:
     row = get_visible_agent(call, agent)
     result = rebuild_agent(row)
-    prompts = AgentPrompt.objects.in_workspace(call.workspace).filter(agent=row, is_live=True)
+    prompts = AgentPrompt.objects.in_workspace(call.workspace).filter(agent=row, is_active=True)
     problems = prompts.exclude(problem="").values_list("channel__slug", "problem")
     versions = [
         {"channel": version.prompt.channel.slug, "version": version.number, "digest": version.digest}

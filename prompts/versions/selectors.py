@@ -33,7 +33,7 @@ def list_heavy_columns(relation: str) -> list[str]:
 
 
 def list_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True)
     return rows.select_related("agent", "channel", "latest").order_by("agent__name", "channel__name", "pk")
 
 

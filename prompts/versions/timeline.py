@@ -73,7 +73,7 @@ def list_agent_prompts(workspace: Workspace, slug: str) -> QuerySet[AgentPrompt]
     """List the agent's prompts on current and former channels, current ones first."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug)
     prompts = select_latest_version(rows).select_related("agent__identity", "agent__parent")
-    return prompts.order_by("-is_live", "channel__name", "pk")
+    return prompts.order_by("-is_active", "channel__name", "pk")
 
 
 def select_latest_version(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:

@@ -336,7 +336,7 @@ def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
         "files": [
             effective_file_json(entry, revision)
             for entry in effective.files
-            if (revision := entry.file.in_force)
+            if (revision := entry.file.active)
         ],
         "withheld": withheld_files_json(effective.withheld),
         "needs_review": withheld_files_json(pending),

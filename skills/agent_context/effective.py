@@ -1,7 +1,7 @@
 """Load the effective context of agents: their context files, and their skills without duplicate names.
 
 A harness is the program that runs an agent; its rules decide which files of its sources the agent reads. The
-revision of a file that prompts use is called the revision in force.
+revision of a file that prompts use is called the active revision.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
 from skills.files.states import WITHHELD_STATES
-from skills.models import AgentContext, ContextFile, FileAgent, Reach, Skill, SkillLink
+from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, Skill, SkillLink
 from skills.skill_format.tolerance import evaluate_for_harnesses, get_judging_harnesses
 from skills.sources.readers import (
     AgentLineage,
@@ -51,7 +51,7 @@ class EffectiveFile:
 
     @property
     def text(self) -> str:
-        revision = self.file.in_force
+        revision = self.file.active
         return revision.content.text if revision else ""
 
 
@@ -194,7 +194,7 @@ class ContextLoader:
                 [
                     EffectiveFile(kind, file, get_bot_path(file, reader))
                     for kind, file in matches
-                    if kind != "skill" and file.in_force_id
+                    if kind != "skill" and file.active_id
                 ]
             ),
             tuple(skills),
@@ -236,8 +236,8 @@ class ContextLoader:
             rows = ContextFile.objects.in_workspace(self.workspace).filter(
                 source__in=sources, is_ignored=False
             )
-            for row in rows.select_related("in_force__content", "newest", "source"):
-                if row.is_there or row.in_force_id:
+            for row in rows.select_related("active__content", "latest", "source"):
+                if row.exists or row.active_id:
                     by_source[row.source_id][row.path] = row
         return by_source
 
@@ -278,15 +278,17 @@ class ContextLoader:
         self, agent: Agent, matches: MatchedFiles, reader: ContextReader | None
     ) -> Iterable[AgentSkill]:
         """Yield skill files: first those that the agent's rules match, in rule order, then assigned ones."""
-        by_rule = [file for kind, file in matches if kind == "skill" and file.reach == Reach.FOUND]
+        by_rule = [
+            file for kind, file in matches if kind == "skill" and file.assigned_to == AssignedTo.WHERE_FOUND
+        ]
         by_assignment = [
             file
             for file in self.assigned_files
-            if file.reach == Reach.ALL or (file.pk, agent.pk) in self.file_links
+            if file.assigned_to == AssignedTo.ALL or (file.pk, agent.pk) in self.file_links
         ]
         harnesses = list_judging_harnesses(agent, reader)
         for file in [*by_rule, *by_assignment]:
-            if file.in_force is not None:
+            if file.active is not None:
                 yield replace(evaluate_skill_file(file, harnesses), bot_path=get_bot_path(file, reader))
 
 
@@ -303,7 +305,7 @@ def list_judging_harnesses(agent: Agent, reader: ContextReader | None) -> tuple[
 
 def evaluate_skill_file(file: ContextFile, harnesses: tuple[str, ...]) -> AgentSkill:
     """Build the AgentSkill of a skill file. If a harness ignores it, `dropped` lists the reasons."""
-    revision = file.in_force
+    revision = file.active
     head = revision.head if revision else {}
     verdict = evaluate_for_harnesses(
         build_skill_reading(head, revision.problems if revision else []), harnesses
@@ -383,7 +385,7 @@ class AgentContextLoader(ContextLoader):
             return {}
         by_source: dict[int, dict[str, ContextFile]] = {pk: {} for pk in self.reader.source_ids}
         for row in self.candidate_files:
-            if row.source_id in by_source and (row.is_there or row.in_force_id):
+            if row.source_id in by_source and (row.exists or row.active_id):
                 by_source[row.source_id][row.path] = row
         return by_source
 
@@ -393,14 +395,14 @@ class AgentContextLoader(ContextLoader):
         rows = [
             row for row in self.candidate_files if row.file_kind == "skill" and row.source.archived_at is None
         ]
-        return [row for row in rows if row.reach == Reach.ALL or self.is_chosen(row)]
+        return [row for row in rows if row.assigned_to == AssignedTo.ALL or self.is_chosen(row)]
 
     def is_chosen(self, row: ContextFile) -> bool:
-        return row.reach == Reach.CHOSEN and bool(getattr(row, "is_mine", False))
+        return row.assigned_to == AssignedTo.SELECTED and bool(getattr(row, "is_mine", False))
 
     @cached_property
     def assigned_files(self) -> list[ContextFile]:
-        return [row for row in self.offered_files if row.in_force_id]
+        return [row for row in self.offered_files if row.active_id]
 
     @cached_property
     def file_links(self) -> set[tuple[int, int]]:
@@ -423,17 +425,17 @@ def build_candidate_queries(
     files = ContextFile.objects.in_workspace(workspace).filter(is_ignored=False)
     in_own_source = Q(source__in=source_ids)
     in_own_source &= Q() if has_contents else Q(file_kind="skill")
-    assigned = Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, is_mine=True)
+    assigned = Q(assigned_to=AssignedTo.ALL) | Q(assigned_to=AssignedTo.SELECTED, is_mine=True)
     assigned_skills = Q(file_kind="skill", source__archived_at=None) & assigned
     visible = files.annotate(is_mine=Exists(links)).filter(in_own_source | assigned_skills)
-    revision = "in_force__content" if has_contents else "in_force"
+    revision = "active__content" if has_contents else "active"
     skill_links = SkillLink.objects.in_workspace(workspace).filter(skill=OuterRef("pk"), agent=agent_id)
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     skills = skills.filter(Q(for_all_agents=True) | Exists(skill_links))
     if not has_contents:
         skills = skills.defer("body")
     return [
-        visible.select_related(revision, "newest", "source").order_by("name", "pk"),
+        visible.select_related(revision, "latest", "source").order_by("name", "pk"),
         skills.order_by("name", "pk"),
     ]
 

@@ -10,7 +10,7 @@ from personas.actors import Actor
 from personas.models import Agent
 from skills.agent_context.effective import AgentContextLoader, EffectiveContext
 from skills.agent_context.services import list_sources_to_refresh
-from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
+from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, FileState, Skill
 from skills.refresh.runs import request_refresh
 from skills.sources.readers import AgentLineage, ContextReader, list_active_uses, load_agent_lineage
 from skills.tasks import enqueue_refresh_run
@@ -71,8 +71,10 @@ def get_context_and_pending(
     """
     loader = loader or AgentContextLoader(agent, has_contents=True)
     matches = loader.list_matched_files(loader.reader) if loader.reader else []
-    by_rule = [file for kind, file in matches if kind != "skill" or file.reach == Reach.FOUND]
-    unused = [file for file in [*by_rule, *loader.offered_files] if file.in_force_id is None]
+    by_rule = [
+        file for kind, file in matches if kind != "skill" or file.assigned_to == AssignedTo.WHERE_FOUND
+    ]
+    unused = [file for file in [*by_rule, *loader.offered_files] if file.active_id is None]
     return loader.get_context(agent), [file for file in unused if file.state in PENDING_STATES]
 
 
@@ -89,15 +91,15 @@ def get_context_fingerprint(agent: Agent, reader: ContextReader | None) -> list[
     """
     links = FileAgent.objects.in_workspace(agent.workspace_id).filter(file=OuterRef("pk"), agent=agent)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
-    skills = Q(file_kind="skill") & ~Q(reach=Reach.FOUND)
+    skills = Q(file_kind="skill") & ~Q(assigned_to=AssignedTo.WHERE_FOUND)
     relevant = rows.filter(Q(source__in=reader.source_ids) | skills if reader else skills)
-    files = relevant.values_list("state", "reach", "is_mine").annotate(
-        Count("pk"), Sum("pk"), Sum("newest_id"), Sum("in_force_id"), Max("changed_at")
+    files = relevant.values_list("state", "assigned_to", "is_mine").annotate(
+        Count("pk"), Sum("pk"), Sum("latest_id"), Sum("active_id"), Max("changed_at")
     )
     skill_records = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
     return [
         get_source_reader_key(reader),
-        *files.order_by("state", "reach", "is_mine"),
+        *files.order_by("state", "assigned_to", "is_mine"),
         skill_records.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
     ]
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_obj
 from core.db.compiled_query import CompiledQueries, fetch_together
 from personas.models import Agent, Workspace
 from skills.discovery.harnesses import HARNESSES, Harness
-from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, Skill, SkillLink
+from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, RuleSet, Skill, SkillLink
 from skills.sources.readers import prefetch_uses
 
 
@@ -80,8 +80,10 @@ SKILL_QUERIES = CompiledQueries(build_skill_queries)
 
 def list_assigned_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill", is_ignored=False)
-    rows = rows.exclude(reach=Reach.FOUND).filter(in_force__isnull=False, source__archived_at=None)
-    return rows.select_related("in_force__content", "newest", "source").order_by("name", "pk")
+    rows = rows.exclude(assigned_to=AssignedTo.WHERE_FOUND).filter(
+        active__isnull=False, source__archived_at=None
+    )
+    return rows.select_related("active__content", "latest", "source").order_by("name", "pk")
 
 
 def list_parent_agents(workspace: Workspace | int, parent_ids: Collection[int]) -> "QuerySet[Agent]":

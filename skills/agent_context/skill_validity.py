@@ -12,7 +12,7 @@ from personas.models import Agent, Workspace
 from skills.agent_context.effective import list_judging_harnesses
 from skills.files.evaluate import build_skill_reading
 from skills.files.selectors import get_known_paths
-from skills.models import ContextFile, FileAgent, FileRevision, Reach
+from skills.models import AssignedTo, ContextFile, FileAgent, FileRevision
 from skills.skill_format.tolerance import evaluate_for_harnesses
 from skills.sources.readers import ContextReader, get_readers_by_agent
 
@@ -79,9 +79,9 @@ class SkillReaders:
 
     def list_agents(self, file: ContextFile) -> list[Agent]:
         """List the agents that read the skill, by assignment or because their rules match its path."""
-        if file.reach == Reach.ALL:
+        if file.assigned_to == AssignedTo.ALL:
             return list(self.agents)
-        if file.reach == Reach.CHOSEN:
+        if file.assigned_to == AssignedTo.SELECTED:
             return [agent for agent in self.agents if (file.pk, agent.pk) in self.links]
         readers = [reader for reader in self.readers.values() if reader.agent.archived_at is None]
         agents = [reader.agent for reader in readers if self.is_matched(reader, file)]

@@ -157,7 +157,7 @@ FILE_ROUTE = "context-files/<int:id>"
 urlpatterns: list[URLPattern] = [
     endpoint(
         "context-files:approve",
-        "context-files-adopt-many",
+        "context-files-approve-many",
         post=Operation(
             approve_context_files,
             "Approve several context files",
@@ -169,7 +169,7 @@ urlpatterns: list[URLPattern] = [
     ),
     endpoint(
         f"{FILE_ROUTE}:approve",
-        "context-files-adopt",
+        "context-files-approve",
         post=Operation(
             approve_context_file,
             "Approve the present content of a context file",

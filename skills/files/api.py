@@ -83,7 +83,7 @@ def list_visible_files(call: ApiRequest) -> QuerySet[ContextFile]:
 
 def context_file_or_404(call: ApiRequest, key: int) -> ContextFile:
     return row_or_404(
-        list_visible_files(call).select_related("source__workspace", "newest", "agreed", "in_force__content"),
+        list_visible_files(call).select_related("source__workspace", "latest", "approved", "active__content"),
         key,
     )
 

@@ -1,4 +1,4 @@
-"""Forms on the page of a context file: waiver and reach."""
+"""Forms on the page of a context file: waiver and assignment."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from personas.records.forms import RecordMultipleChoiceField
 from personas.selectors import list_agents
 from personas.ui.action_form import ActionForm
 from skills.files.services import MAX_WAIVER_PERIOD
-from skills.models import Reach
+from skills.models import AssignedTo
 
 DEFAULT_WAIVER_PERIOD = timedelta(days=30)
 
@@ -42,10 +42,12 @@ class WaiverForm(ActionForm):
         }
 
 
-class ReachForm(ActionForm):
+class AssignmentForm(ActionForm):
     """Which agents a discovered skill is for."""
 
-    reach = forms.ChoiceField(label=_("Assigned to"), choices=Reach.choices, widget=forms.RadioSelect)
+    assigned_to = forms.ChoiceField(
+        label=_("Assigned to"), choices=AssignedTo.choices, widget=forms.RadioSelect
+    )
     agents = RecordMultipleChoiceField(label=_("Selected agents"))
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
@@ -56,6 +58,10 @@ class ReachForm(ActionForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("reach") == Reach.CHOSEN and not cleaned.get("agents") and "agents" not in self.errors:
+        if (
+            cleaned.get("assigned_to") == AssignedTo.SELECTED
+            and not cleaned.get("agents")
+            and "agents" not in self.errors
+        ):
             self.add_error("agents", gettext("Select at least one agent."))
         return cleaned

@@ -24,12 +24,12 @@ class FileState(models.TextChoices):
     IGNORED = "ignored", _("Ignored")
 
 
-class Reach(models.TextChoices):
+class AssignedTo(models.TextChoices):
     """Which agents a discovered skill is for."""
 
-    FOUND = "found", _("Agents whose rules match this skill")
+    WHERE_FOUND = "where_found", _("Agents whose rules match this skill")
     ALL = "all", _("All agents")
-    CHOSEN = "chosen", _("Selected agents")
+    SELECTED = "selected", _("Selected agents")
 
 
 class ContextFile(WorkspaceOwned):
@@ -41,30 +41,30 @@ class ContextFile(WorkspaceOwned):
     state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
     # Why the last refresh could not read the file. Parsing problems are stored on the revision instead.
     problem = models.CharField(max_length=500, blank=True)
-    is_there = models.BooleanField(default=True)
+    exists = models.BooleanField(default=True)
     is_ignored = models.BooleanField(default=False)
-    # newest: the last revision found in the source. agreed: the last revision that a user approved.
-    # in_force: the revision that prompts use.
-    newest = TenantForeignKey(
+    # latest: the last revision found in the source. approved: the last revision that a user approved.
+    # active: the revision that prompts use.
+    latest = TenantForeignKey(
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    agreed = TenantForeignKey(
+    approved = TenantForeignKey(
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    in_force = TenantForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
+    active = TenantForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
     # Whether a user has dealt with the current state. The inbox shows only files where this is False.
-    is_settled = models.BooleanField(default=False)
+    is_resolved = models.BooleanField(default=False)
     # Stamp of the file when its content was last read. A refresh does not read a file with the same stamp.
     size = models.BigIntegerField(default=0)
     mtime_ns = models.BigIntegerField(default=0)
     ctime_ns = models.BigIntegerField(default=0, db_default=0)
     inode = models.BigIntegerField(default=0)
-    # Name, trusted digest and reach are used for skills only.
+    # Name, trusted digest and assignment are used for skills only.
     name = models.CharField(max_length=200, blank=True)
     trusted_digest = models.CharField(max_length=64, blank=True)
-    # Digest of the newest content, if a user reverted it: prompts keep the approved revision.
+    # Digest of the latest content, if a user reverted it: prompts keep the approved revision.
     rejected_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
-    reach = models.CharField(max_length=6, choices=Reach.choices, default=Reach.FOUND)
+    assigned_to = models.CharField(max_length=11, choices=AssignedTo.choices, default=AssignedTo.WHERE_FOUND)
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 
@@ -73,10 +73,12 @@ class ContextFile(WorkspaceOwned):
         constraints = [
             models.UniqueConstraint(fields=["source", "path"], name="file_once_per_source"),
             models.CheckConstraint(condition=Q(state__in=FileState.values), name="file_state_known"),
-            models.CheckConstraint(condition=Q(reach__in=Reach.values), name="file_reach_known"),
+            models.CheckConstraint(
+                condition=Q(assigned_to__in=AssignedTo.values), name="file_assignment_known"
+            ),
         ]
         indexes = [
-            models.Index(fields=["workspace", "is_settled", "state"], name="files_by_state"),
+            models.Index(fields=["workspace", "is_resolved", "state"], name="files_by_state"),
             models.Index(fields=["workspace", "file_kind", "name"], name="files_by_name"),
         ]
 
@@ -150,7 +152,7 @@ class Waiver(WorkspaceOwned):
 
 
 class FileAgent(WorkspaceOwned):
-    """Assignment of a discovered skill to an agent, used with `Reach.CHOSEN`."""
+    """Assignment of a discovered skill to an agent, used with `AssignedTo.SELECTED`."""
 
     file = TenantForeignKey(ContextFile, on_delete=models.CASCADE, related_name="agent_links")
     agent = TenantForeignKey(Agent, on_delete=models.CASCADE, related_name="file_links")

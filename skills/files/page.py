@@ -13,7 +13,7 @@ from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.responses import hash_page_state
 from skills.agent_context.skill_validity import get_skill_validity
 from skills.files.evaluate import build_skill_reading
-from skills.files.forms import ReachForm, WaiverForm
+from skills.files.forms import AssignmentForm, WaiverForm
 from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
 from skills.files.reasons import list_state_reasons
 from skills.files.selectors import (
@@ -71,7 +71,7 @@ def build_file_page(
     file: ContextFile,
     *,
     waiver_form: WaiverForm | None = None,
-    reach_form: ReachForm | None = None,
+    assignment_form: AssignmentForm | None = None,
 ) -> dict[str, Any]:
     digest = get_seen_digest(file)
     history = Paginator(list_revisions(file).defer("findings", "problems", "head"), PAGE_SIZE)
@@ -84,7 +84,7 @@ def build_file_page(
         "reasons": list_state_reasons(file),
         "usage": describe_usages([file])[file.pk],
         "digest": digest,
-        "can_approve": file.state in APPROVABLE_STATES and not file.is_settled,
+        "can_approve": file.state in APPROVABLE_STATES and not file.is_resolved,
         "waiver_form": waiver_form or WaiverForm(initial={"digest": digest}),
         "waivers": list_waivers(file),
         "today": timezone.now().date(),
@@ -94,19 +94,19 @@ def build_file_page(
         "pair": pair,
         "lines": lines,
         "is_masked_change": is_masked_change(lines),
-        "in_force_text": get_revision_text(file.in_force) if file.in_force else None,
-        "newest_text": get_revision_text(file.newest) if file.newest and not file.in_force else None,
-        "flagged": get_flagged_lines(file.newest) if file.newest else set(),
+        "active_text": get_revision_text(file.active) if file.active else None,
+        "latest_text": get_revision_text(file.latest) if file.latest and not file.active else None,
+        "flagged": get_flagged_lines(file.latest) if file.latest else set(),
     }
     return page | (
-        build_skill_section(request, file, agents, reach_form) if file.file_kind == "skill" else {}
+        build_skill_section(request, file, agents, assignment_form) if file.file_kind == "skill" else {}
     )
 
 
 def get_file_mark(file: ContextFile) -> str:
     """Return a hash that changes with what the page of the file shows, except the time of the last scan."""
-    revisions = file.newest_id, file.agreed_id, file.in_force_id
-    flags = file.state, file.problem, file.is_there, file.is_ignored, file.is_settled
+    revisions = file.latest_id, file.approved_id, file.active_id
+    flags = file.state, file.problem, file.exists, file.is_ignored, file.is_resolved
     waivers = list(list_waivers(file).values_list("pk", "ended_at"))
     return hash_page_state(
         revisions,
@@ -119,12 +119,12 @@ def get_file_mark(file: ContextFile) -> str:
 
 
 def build_skill_section(
-    request: WorkspaceRequest, file: ContextFile, agents: list[Any], form: ReachForm | None
+    request: WorkspaceRequest, file: ContextFile, agents: list[Any], form: AssignmentForm | None
 ) -> dict[str, Any]:
     links = FileAgent.objects.in_workspace(request.workspace).filter(file=file)
     chosen = list(links.values_list("agent_id", flat=True))
-    initial = {"reach": file.reach, "agents": chosen}
-    revision, conflicts = file.newest or file.in_force, find_name_conflicts(file)
+    initial = {"assigned_to": file.assigned_to, "agents": chosen}
+    revision, conflicts = file.latest or file.active, find_name_conflicts(file)
     return {
         "trust": describe_trust(file),
         "head": mask_head(revision.head) if revision else {},
@@ -132,7 +132,7 @@ def build_skill_section(
         "validity": get_skill_validity(file, revision) if revision and revision.head else None,
         "conflicts": conflicts,
         "winners": find_effective_skills(file.name, agents) if conflicts else [],
-        "reach_form": form or ReachForm(workspace=request.workspace, initial=initial),
+        "assignment_form": form or AssignmentForm(workspace=request.workspace, initial=initial),
     }
 
 
@@ -143,8 +143,8 @@ def mask_head(head: dict[str, Any]) -> dict[str, Any]:
 
 def describe_trust(file: ContextFile) -> tuple[str, str]:
     """Return a label that says whether the skill's current content is trusted, and the badge's color name."""
-    newest = file.newest
-    if newest is not None and newest.digest == file.trusted_digest:
+    latest = file.latest
+    if latest is not None and latest.digest == file.trusted_digest:
         return _("Trusted in its current form"), "success"
     if not file.source.workspace.skills_need_trust:
         return _("Not required in this workspace"), "neutral"

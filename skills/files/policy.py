@@ -1,4 +1,4 @@
-"""Load the file policy of a source: adoption mode, trust requirement and valid waivers."""
+"""Load the file policy of a source: approval mode, trust requirement and valid waivers."""
 
 from django.utils import timezone
 
@@ -11,4 +11,4 @@ def policy_for(source: Source) -> FilePolicy:
     waivers = Waiver.objects.in_workspace(source.workspace_id).filter(ended_at=None, file__source=source)
     valid = waivers.filter(until__gte=timezone.now().date())
     waived = frozenset(valid.values_list("file_id", "digest"))
-    return FilePolicy(source.adoption, source.workspace.skills_need_trust, waived)
+    return FilePolicy(source.approval, source.workspace.skills_need_trust, waived)

@@ -44,18 +44,18 @@ def get_prompt_usage_fingerprint(workspace: Workspace | int) -> list[object]:
 def describe_usage(file: ContextFile, contained: Collection[int]) -> str:
     """Return a sentence on which revision of the file prompts contain now.
 
-    `contained` are the revision numbers that prompts contain. The revision in force may be in no prompt: no
+    `contained` are the revision numbers that prompts contain. The active revision may be in no prompt: no
     agent's rules match the file, another file comes before it, or the layout leaves it out.
     """
-    used = file.in_force
+    used = file.active
     if used is None:
         return describe_unused(file, contained)
-    # A file with a problem was found, but its content could not be read: what is in force is older.
-    is_newest = used.pk == file.newest_id and file.is_there and not file.problem
+    # A file with a problem was found, but its content could not be read: the active revision is older.
+    is_latest = used.pk == file.latest_id and file.exists and not file.problem
     if used.number in contained:
         template = (
             _("This revision is live in prompts.")
-            if is_newest
+            if is_latest
             else _("Prompts keep using revision %(number)s.")
         )
     elif contained:
@@ -63,14 +63,14 @@ def describe_usage(file: ContextFile, contained: Collection[int]) -> str:
     else:
         template = (
             _("This revision is live, but no prompt contains it.")
-            if is_newest
+            if is_latest
             else _("Revision %(number)s is live, but no prompt contains it.")
         )
     return template % {"number": used.number, "held": format_numbers(contained)}
 
 
 def describe_unused(file: ContextFile, contained: Collection[int]) -> str:
-    """Return the sentence for a file without a revision in force."""
+    """Return the sentence for a file without a active revision."""
     if contained:
         message = _("No revision is live, but prompts still contain revision %(held)s.")
         return message % {"held": format_numbers(contained)}

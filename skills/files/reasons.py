@@ -41,12 +41,12 @@ def list_state_reasons(file: ContextFile) -> list[str]:
         return [str(STATE_REASONS[file.state])]
     if file.problem:
         return [file.problem]
-    newest = file.newest
-    if newest is None or file.state == FileState.CURRENT:
+    latest = file.latest
+    if latest is None or file.state == FileState.CURRENT:
         return []
     if file.state == FileState.QUARANTINED:
-        return format_messages([finding for finding in newest.findings if finding["severity"] == "block"])
-    return format_messages(newest.problems) or [gettext("This file cannot be read.")]
+        return format_messages([finding for finding in latest.findings if finding["severity"] == "block"])
+    return format_messages(latest.problems) or [gettext("This file cannot be read.")]
 
 
 def format_messages(entries: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -38,7 +38,7 @@ from skills.files.selectors import (
     needs_review,
 )
 from skills.files.state_changes import list_reader_ids
-from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
+from skills.models import AssignedTo, ContextFile, FileAgent, FileRevision, FileState, Verdict, Waiver
 
 MAX_ITEMS = 100_000
 REVISION_SUMMARY_SCHEMA = object_schema(
@@ -133,12 +133,12 @@ def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
         "status": file.state,
         "reasons": list_state_reasons(file),
         "status_text": usage,
-        "exists": file.is_there,
+        "exists": file.exists,
         "is_ignored": file.is_ignored,
         "needs_review": needs_review(file),
-        "latest": revision_summary_json(file.newest),
-        "approved": revision_summary_json(file.agreed),
-        "active": revision_summary_json(file.in_force),
+        "latest": revision_summary_json(file.latest),
+        "approved": revision_summary_json(file.approved),
+        "active": revision_summary_json(file.active),
         "seen_digest": get_seen_digest(file),
         "first_seen_at": datetime_json(file.first_seen_at),
         "changed_at": datetime_json(file.changed_at),
@@ -146,14 +146,14 @@ def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
 
 
 def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
-    """Serialize a file with the findings of its newest revision and the text of its revision in force."""
-    newest, revision_text = file.newest, get_revision_text(file.in_force) if file.in_force else None
+    """Serialize a file with the findings of its latest revision and the text of its active revision."""
+    latest, revision_text = file.latest, get_revision_text(file.active) if file.active else None
     readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
     return context_files_json([file])[0] | {
         "text": revision_text.text if revision_text and not revision_text.is_erased else None,
         "is_masked": bool(revision_text and revision_text.is_masked),
-        "findings": findings_json(newest.findings) if newest else [],
-        "problems": problems_json(newest.problems) if newest else [],
+        "findings": findings_json(latest.findings) if latest else [],
+        "problems": problems_json(latest.problems) if latest else [],
         "agents": [agent.slug for agent in readers if call.caller.can_access_agent(agent.slug)],
         "waivers": [waiver_json(waiver) for waiver in list_waivers(file)],
     }
@@ -206,9 +206,11 @@ def filter_visible_files(caller: ApiClient, rows: QuerySet[ContextFile]) -> Quer
         return rows
     links = FileAgent.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
     in_readable_source = Q(source__in=get_readable_source_ids(caller.workspace, caller.agents)) & ~Q(
-        reach=Reach.CHOSEN
+        assigned_to=AssignedTo.SELECTED
     )
-    assigned = Q(file_kind="skill", reach=Reach.ALL) | Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
+    assigned = Q(file_kind="skill", assigned_to=AssignedTo.ALL) | Q(
+        assigned_to=AssignedTo.SELECTED, pk__in=links.values("file")
+    )
     return rows.filter(in_readable_source | assigned)
 
 

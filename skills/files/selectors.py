@@ -9,38 +9,38 @@ from django.db.models import F, Q, QuerySet
 
 from personas.models import Agent, Workspace
 from skills.files.reasons import STATES_BY_SEVERITY
-from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
+from skills.models import AssignedTo, ContextFile, FileRevision, PushedFile, RefreshRun, SourceKind, Waiver
 from skills.scanning import mask_secrets
 from skills.sources.models import FINISHED_STATUSES
 from skills.sources.readers import ContextReader
 
 # The files in the inbox: their status calls for a decision, and nobody has decided yet.
-NEEDS_REVIEW = Q(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
+NEEDS_REVIEW = Q(is_resolved=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
 
 
 def needs_review(file: ContextFile) -> bool:
     """Whether the file is in the inbox, as `NEEDS_REVIEW` says for a query."""
-    return not file.is_settled and file.state in STATES_BY_SEVERITY and not file.source.is_archived
+    return not file.is_resolved and file.state in STATES_BY_SEVERITY and not file.source.is_archived
 
 
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
     rows = ContextFile.objects.in_workspace(workspace)
-    return rows.select_related("source__workspace", "newest", "agreed", "in_force")
+    return rows.select_related("source__workspace", "latest", "approved", "active")
 
 
 def list_untrusted_skills(workspace: Workspace) -> QuerySet[ContextFile]:
-    """Return the skills with a revision in force that nobody has trusted.
+    """Return the skills with a active revision that nobody has trusted.
 
     There are such skills only where trust is not needed. Prompts would lose them if it were needed.
     """
-    rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill", in_force__isnull=False)
-    untrusted = rows.exclude(in_force__digest=F("trusted_digest"))
-    return untrusted.select_related("source__workspace", "in_force").order_by("name", "path", "pk")
+    rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill", active__isnull=False)
+    untrusted = rows.exclude(active__digest=F("trusted_digest"))
+    return untrusted.select_related("source__workspace", "active").order_by("name", "path", "pk")
 
 
 def get_seen_digest(file: ContextFile) -> str:
     """Return the digest that a request to approve the file must contain. Empty if the file is missing."""
-    return file.newest.digest if file.newest and file.is_there else ""
+    return file.latest.digest if file.latest and file.exists else ""
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def list_agents_by_id(workspace: Workspace, ids: list[int]) -> list[Agent]:
 def get_compared_revisions(file: ContextFile) -> tuple[FileRevision, FileRevision] | None:
     """Return the older and the newer revision to show as a diff, or None if they do not differ.
 
-    The newer one is the newest revision. The older one is the revision in force or, if that is the newest
+    The newer one is the latest revision. The older one is the active revision or, if that is the latest
     too or there is none, the last approved revision.
     """
-    newest = file.newest
-    if newest is None:
+    latest = file.latest
+    if latest is None:
         return None
-    older = file.in_force if file.in_force and file.in_force_id != newest.pk else file.agreed
-    return (older, newest) if older is not None and older.digest != newest.digest else None
+    older = file.active if file.active and file.active_id != latest.pk else file.approved
+    return (older, latest) if older is not None and older.digest != latest.digest else None
 
 
 def get_skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] | None:
@@ -105,7 +105,7 @@ def get_skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] |
 
     Each file is a pair of its path in the archive and its bytes.
     """
-    revision = file.in_force or file.newest
+    revision = file.active or file.latest
     if revision is None or revision.content.data is None:
         return None
     folder, _, _ = file.path.rpartition("/")
@@ -144,17 +144,17 @@ def get_known_paths(
 ) -> tuple[PathsBySource, PathsBySource]:
     """Return two mappings from source id to paths: all known paths, and the paths that rules can match now.
 
-    Rules can match a file that is not ignored and that is present or still has a revision in force.
+    Rules can match a file that is not ignored and that is present or still has a active revision.
     """
     known: PathsBySource = defaultdict(set)
     live: PathsBySource = defaultdict(set)
     if not sources:
         return known, live
     rows = ContextFile.objects.in_workspace(workspace).filter(source__in=sources).order_by()
-    columns = rows.values_list("source_id", "path", "is_ignored", "is_there", "in_force_id")
-    for source_id, path, is_ignored, is_there, in_force in columns:
+    columns = rows.values_list("source_id", "path", "is_ignored", "exists", "active_id")
+    for source_id, path, is_ignored, exists, active in columns:
         known[source_id].add(path)
-        if not is_ignored and (is_there or in_force):
+        if not is_ignored and (exists or active):
             live[source_id].add(path)
     return known, live
 
@@ -167,7 +167,9 @@ def count_readers(
     `readers` are the readers of the workspace. `live` holds the paths that rules can match now, by source id.
     A missing file is matched as if it were still present. Skills that users assign to agents are not counted.
     """
-    matched_by_rules = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
+    matched_by_rules = [
+        file for file in files if file.file_kind != "skill" or file.assigned_to == AssignedTo.WHERE_FOUND
+    ]
     present: PathsBySource = defaultdict(set)
     missing: PathsBySource = defaultdict(set)
     for file in matched_by_rules:

@@ -19,18 +19,14 @@ from skills.files.policy import policy_for
 from skills.files.selectors import list_untrusted_skills
 from skills.files.state_changes import apply_states, build_file_event, list_reader_ids, notify_readers
 from skills.files.states import is_same_content
-from skills.models import ContextFile, FileAgent, FileState, Reach, Source, Verdict, Waiver
+from skills.models import AssignedTo, ContextFile, FileAgent, FileState, Source, Verdict, Waiver
 from skills.sources.locks import lock_source
 
 MAX_WAIVER_PERIOD = timedelta(days=365)
 
-# Names in the API and the audit log of which agents get a discovered skill.
-SCOPES = {"where_found": Reach.FOUND, "all": Reach.ALL, "selected": Reach.CHOSEN}
-SCOPE_NAMES = {reach: name for name, reach in SCOPES.items()}
-
 
 class FileNotApprovable(DomainError):
-    """The action is not possible for this file, for example because its newest revision is invalid."""
+    """The action is not possible for this file, for example because its latest revision is invalid."""
 
     code = "invalid_file_status"
 
@@ -51,15 +47,15 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
 
     def approve(file: ContextFile) -> None:
         check_seen_digest(file, digest)
-        if file.is_there:
+        if file.exists:
             check_file_usable(file)
-            file.agreed, file.rejected_digest = file.newest, ""
-            if file.file_kind == "skill" and file.newest:
-                file.trusted_digest = file.newest.digest
-        file.is_settled = True
+            file.approved, file.rejected_digest = file.latest, ""
+            if file.file_kind == "skill" and file.latest:
+                file.trusted_digest = file.latest.digest
+        file.is_resolved = True
 
     approved = change_file(file, "approved", approve, by=by)
-    if approved.file_kind == "skill" and approved.is_there:
+    if approved.file_kind == "skill" and approved.exists:
         record_events([build_file_event(approved, "skill.trusted")])
     return approved
 
@@ -73,9 +69,9 @@ def revert_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
 
     def revert(file: ContextFile) -> None:
         check_seen_digest(file, digest)
-        if file.newest is None or file.state not in (FileState.NEW, FileState.CHANGED):
+        if file.latest is None or file.state not in (FileState.NEW, FileState.CHANGED):
             raise FileNotApprovable(_("There is no change to revert."))
-        file.rejected_digest, file.is_settled = file.newest.digest, True
+        file.rejected_digest, file.is_resolved = file.latest.digest, True
 
     return change_file(file, "reverted", revert, by=by)
 
@@ -85,19 +81,19 @@ def ignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
     """Exclude a file from every prompt, including its future revisions."""
 
     def ignore(file: ContextFile) -> None:
-        file.is_ignored = file.is_settled = True
+        file.is_ignored = file.is_resolved = True
 
     return change_file(file, "ignored", ignore, by=by)
 
 
 @transaction.atomic
 def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
-    """Undo `ignore_file`. The file returns to the inbox unless its newest revision is already approved."""
+    """Undo `ignore_file`. The file returns to the inbox unless its latest revision is already approved."""
 
     def unignore(file: ContextFile) -> None:
-        file.is_ignored, file.is_settled = (
+        file.is_ignored, file.is_resolved = (
             False,
-            file.newest is not None and is_same_content(file.newest, file.agreed),
+            file.latest is not None and is_same_content(file.latest, file.approved),
         )
 
     return change_file(file, "unignored", unignore, by=by)
@@ -113,7 +109,7 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
     source = lock_source(file.source)
     file = reload_file(file)
     check_seen_digest(file, digest)
-    if file.newest is None or file.newest.verdict != Verdict.BLOCKED:
+    if file.latest is None or file.latest.verdict != Verdict.BLOCKED:
         raise FileNotApprovable(_("This file is not in quarantine."))
     today = timezone.now().date()
     if not today <= until <= today + MAX_WAIVER_PERIOD:
@@ -135,7 +131,7 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
     except ValidationError as error:
         raise InvalidInput.from_validation(error) from error
     waiver.save()
-    file.agreed, file.is_settled = file.newest, True
+    file.approved, file.is_resolved = file.latest, True
     if file.file_kind == "skill":
         file.trusted_digest = digest
     after = {"reason": waiver.reason, "until": until.isoformat(), "digest": digest}
@@ -151,8 +147,8 @@ def end_waiver(waiver: Waiver, *, by: Actor) -> None:
     if not rows.update(ended_at=timezone.now()):
         return
     file = reload_file(waiver.file)
-    if file.newest and file.newest.digest == waiver.digest:
-        file.is_settled = False
+    if file.latest and file.latest.digest == waiver.digest:
+        file.is_resolved = False
     apply_file_change(source, file, "waiver ended", {"digest": waiver.digest}, {}, by=by)
 
 
@@ -165,24 +161,26 @@ def end_expired_waivers(today: date) -> int:
 
 
 @transaction.atomic
-def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
-    """Set which agents get a discovered skill. `agents` is used only if `reach` is `Reach.CHOSEN`."""
+def assign_skill_file(
+    file: ContextFile, assigned_to: str, agents: Iterable[Agent], *, by: Actor
+) -> ContextFile:
+    """Set which agents get a discovered skill. `agents` is used only with `AssignedTo.SELECTED`."""
     if file.file_kind != "skill":
         raise FileNotApprovable(
             _("Only skills can be assigned to agents. Other files follow the discovery rules.")
         )
     source = lock_source(file.source)
     file = reload_file(file)
-    before = reach_json(file)
+    before = assignment_json(file)
     previous_reader_ids = list_reader_ids(source, [file])
-    file.reach = Reach(reach)
+    file.assigned_to = AssignedTo(assigned_to)
     links = FileAgent.objects.in_workspace(file.workspace_id).filter(file=file)
     links.delete()
-    if file.reach == Reach.CHOSEN:
+    if file.assigned_to == AssignedTo.SELECTED:
         for agent in agents:
             FileAgent(workspace_id=file.workspace_id, file=file, agent=agent).save()
-    file.save(update_fields=["reach"])
-    after = reach_json(file)
+    file.save(update_fields=["assigned_to"])
+    after = assignment_json(file)
     if before != after:
         write_audit_event(
             file.workspace_id,
@@ -199,10 +197,10 @@ def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *,
     return file
 
 
-def reach_json(file: ContextFile) -> dict[str, Any]:
+def assignment_json(file: ContextFile) -> dict[str, Any]:
     links = FileAgent.objects.in_workspace(file.workspace_id).filter(file=file)
     return {
-        "scope": SCOPE_NAMES[Reach(file.reach)],
+        "scope": file.assigned_to,
         "agents": sorted(links.values_list("agent__slug", flat=True)),
     }
 
@@ -223,7 +221,7 @@ def set_trust_requirement(
     untrusted = list(list_untrusted_skills(workspace)) if needed else []
     if is_kept:
         for file in untrusted:
-            file.trusted_digest = file.in_force.digest if file.in_force else ""
+            file.trusted_digest = file.active.digest if file.active else ""
             file.save(update_fields=["trusted_digest"])
     workspace.skills_need_trust = needed
     workspace.save(update_fields=["skills_need_trust"])
@@ -245,7 +243,7 @@ def set_trust_requirement(
 def reapply_states(source: Source, *, by: Actor = SYSTEM_ACTOR) -> None:
     """Recompute the states of all files of a source with its current policy, and notify affected agents."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    files = list(rows.select_related("newest", "agreed", "in_force"))
+    files = list(rows.select_related("latest", "approved", "active"))
     notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()), by=by)
 
 
@@ -289,11 +287,11 @@ def apply_file_change(
 
 def reload_file(file: ContextFile) -> ContextFile:
     rows = ContextFile.objects.in_workspace(file.workspace_id)
-    return rows.select_related("source", "newest", "agreed", "in_force").get(pk=file.pk)
+    return rows.select_related("source", "latest", "approved", "active").get(pk=file.pk)
 
 
 def file_state_json(file: ContextFile) -> dict[str, Any]:
-    return {"status": str(file.state), "active_digest": file.in_force.digest if file.in_force else None}
+    return {"status": str(file.state), "active_digest": file.active.digest if file.active else None}
 
 
 def format_audit_label(file: ContextFile) -> str:
@@ -302,7 +300,7 @@ def format_audit_label(file: ContextFile) -> str:
 
 def check_seen_digest(file: ContextFile, digest: str) -> None:
     """Optimistic concurrency check: raise StaleFileDigest if the file has changed since the user saw it."""
-    current_digest = file.newest.digest if file.newest and file.is_there else ""
+    current_digest = file.latest.digest if file.latest and file.exists else ""
     if digest != current_digest:
         raise StaleFileDigest(
             _("The file changed after you opened this page. Check it again before you decide.")

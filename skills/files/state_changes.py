@@ -9,7 +9,7 @@ from personas.events.services import build_event, record_events
 from personas.models import Agent, Event
 from personas.signals import agent_changed
 from skills.files.states import WITHHELD_STATES, FilePolicy, get_effective_revision, get_file_state
-from skills.models import ContextFile, FileAgent, FileState, Reach, RefreshRun, Source
+from skills.models import AssignedTo, ContextFile, FileAgent, FileState, RefreshRun, Source
 from skills.sources.readers import get_readers_by_agent
 
 # States in which a file is in the inbox until a member has decided.
@@ -19,19 +19,19 @@ SAVED_COLUMNS = [
         "file_kind",
         "state",
         "problem",
-        "is_there",
+        "exists",
         "is_ignored",
-        "newest",
-        "agreed",
-        "in_force",
-        "is_settled",
+        "latest",
+        "approved",
+        "active",
+        "is_resolved",
     ),
     *("size", "mtime_ns", "ctime_ns", "inode", "name", "trusted_digest", "rejected_digest", "changed_at"),
 ]
 
 
 def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: datetime) -> list[ContextFile]:
-    """Recompute and save the state and the revision in force of each file.
+    """Recompute and save the state and the active revision of each file.
 
     Return the files whose text in prompts changes, and those that become or cease to be withheld: prompts
     are served with a warning for each withheld file.
@@ -40,19 +40,19 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
     for file in files:
         is_changed, used = False, get_effective_revision(file, policy)
         state = get_file_state(file, policy)
-        if (used.digest if used else "") != (file.in_force.digest if file.in_force else ""):
+        if (used.digest if used else "") != (file.active.digest if file.active else ""):
             changed.append(file)
             file.changed_at = now
             is_changed = True
         elif state != file.state and not WITHHELD_STATES.isdisjoint((state, file.state)):
             changed.append(file)
-        is_waiting = state != file.state and state in WAITING_STATES and not file.is_settled
-        file.in_force, file.state = used, state
+        is_waiting = state != file.state and state in WAITING_STATES and not file.is_resolved
+        file.active, file.state = used, state
         events += [build_file_event(file, "context_file.changed")] if is_changed else []
         events += [build_file_event(file, "context_file.waiting")] if is_waiting else []
         if state == FileState.CURRENT:
             # Also if the approved content came back after other content.
-            file.is_settled = True
+            file.is_resolved = True
         # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
         file.save(update_fields=SAVED_COLUMNS)
     record_events(events)
@@ -60,7 +60,7 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
 
 
 def build_file_event(file: ContextFile, name: str) -> Event:
-    used = file.newest if name == "context_file.waiting" else file.in_force
+    used = file.latest if name == "context_file.waiting" else file.active
     data = {
         "file_id": file.pk,
         "source_id": file.source_id,
@@ -90,7 +90,9 @@ def notify_readers(
 def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
     """Return the ids of the active agents that get any of the files, by discovery rules or by assignment."""
     files = list(files)
-    changed = {file.path for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND}
+    changed = {
+        file.path for file in files if file.file_kind != "skill" or file.assigned_to == AssignedTo.WHERE_FOUND
+    }
     readers = [
         reader
         for reader in get_readers_by_agent(source.workspace_id).values()
@@ -104,7 +106,7 @@ def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
     }
     agents = Agent.objects.in_workspace(source.workspace_id).filter(archived_at=None)
     live_ids = set(agents.values_list("pk", flat=True))
-    if any(file.reach == Reach.ALL for file in files if file.file_kind == "skill"):
+    if any(file.assigned_to == AssignedTo.ALL for file in files if file.file_kind == "skill"):
         return sorted(live_ids)
     links = FileAgent.objects.in_workspace(source.workspace_id).filter(file__in=files)
     return sorted(live_ids & (matched_ids | set(links.values_list("agent_id", flat=True))))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from skills.models import Adoption, ContextFile, FileRevision, FileState, Verdict
+from skills.models import Approval, ContextFile, FileRevision, FileState, Verdict
 
 # Prompts are served with a warning for each file in one of these states, even if they use an older revision.
 WITHHELD_STATES = frozenset({FileState.INVALID, FileState.QUARANTINED, FileState.MISSING})
@@ -12,7 +12,7 @@ WITHHELD_STATES = frozenset({FileState.INVALID, FileState.QUARANTINED, FileState
 class FilePolicy:
     """The settings of the workspace and the source that decide which revisions may be used."""
 
-    adoption: str
+    approval: str
     skills_need_trust: bool
     # (file id, digest) of every valid waiver.
     waived: frozenset[tuple[int, str]] = frozenset()
@@ -28,7 +28,7 @@ class FilePolicy:
         return not is_trust_needed or revision.digest == file.trusted_digest
 
     def is_usable(self, file: ContextFile, revision: FileRevision) -> bool:
-        is_approved = self.adoption == Adoption.AUTOMATIC or is_same_content(revision, file.agreed)
+        is_approved = self.approval == Approval.AUTOMATIC or is_same_content(revision, file.approved)
         return is_approved and self.is_sound(file, revision) and self.is_trusted(file, revision)
 
 
@@ -40,39 +40,39 @@ def is_same_content(one: FileRevision, other: FileRevision | None) -> bool:
 def is_live_without_review(file: ContextFile) -> bool:
     """Whether prompts use content that nobody has approved, because its source approves automatically."""
     is_pending = file.state in (FileState.NEW, FileState.CHANGED)
-    return is_pending and file.in_force_id is not None and file.in_force_id == file.newest_id
+    return is_pending and file.active_id is not None and file.active_id == file.latest_id
 
 
 def get_file_state(file: ContextFile, policy: FilePolicy) -> FileState:
     """Return the most severe state that applies to the file."""
     if file.is_ignored:
         return FileState.IGNORED
-    if not file.is_there:
+    if not file.exists:
         return FileState.MISSING
-    newest = file.newest
-    if file.problem or newest is None or newest.verdict == Verdict.INVALID:
+    latest = file.latest
+    if file.problem or latest is None or latest.verdict == Verdict.INVALID:
         return FileState.INVALID
-    if not policy.is_sound(file, newest):
+    if not policy.is_sound(file, latest):
         return FileState.QUARANTINED
-    if is_same_content(newest, file.agreed):
+    if is_same_content(latest, file.approved):
         return FileState.CURRENT
-    return FileState.NEW if file.agreed_id is None else FileState.CHANGED
+    return FileState.NEW if file.approved_id is None else FileState.CHANGED
 
 
 def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevision | None:
     """Return the revision that prompts may use, or None.
 
-    This is the newest revision if the policy allows it. Otherwise the revision already in force stays,
+    This is the latest revision if the policy allows it. Otherwise the active revision stays,
     provided that it is still sound and trusted.
     """
     if file.is_ignored or is_removed(file, policy):
         return None
-    newest, used = file.newest, file.in_force
-    if newest is not None and newest.digest == file.rejected_digest:
+    latest, used = file.latest, file.active
+    if latest is not None and latest.digest == file.rejected_digest:
         # A user reverted this content: the approved revision, or nothing.
-        newest, used = None, file.agreed
-    if newest is not None and not file.problem and policy.is_usable(file, newest):
-        return newest
+        latest, used = None, file.approved
+    if latest is not None and not file.problem and policy.is_usable(file, latest):
+        return latest
     if used is not None and policy.is_sound(file, used) and policy.is_trusted(file, used):
         return used
     return None
@@ -81,7 +81,7 @@ def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevisio
 def is_removed(file: ContextFile, policy: FilePolicy) -> bool:
     """Return whether the file is missing and prompts must no longer use it.
 
-    With automatic adoption, this applies as soon as the file is missing. Otherwise it applies only after a
+    With automatic approval, this applies as soon as the file is missing. Otherwise it applies only after a
     user has dealt with the missing file, usually by approving its removal.
     """
-    return not file.is_there and (policy.adoption == Adoption.AUTOMATIC or file.is_settled)
+    return not file.exists and (policy.approval == Approval.AUTOMATIC or file.is_resolved)

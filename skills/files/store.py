@@ -1,4 +1,4 @@
-"""Store the result of a discovery: new files and revisions, states, and the revisions in force."""
+"""Store the result of a discovery: new files and revisions, states, and the active revisions."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -128,7 +128,7 @@ def store_discovered_files(
 
 def get_files_by_path(source: Source) -> dict[str, ContextFile]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return {row.path: row for row in rows.select_related("newest", "agreed", "in_force")}
+    return {row.path: row for row in rows.select_related("latest", "approved", "active")}
 
 
 def detect_changes(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
@@ -142,22 +142,22 @@ def detect_change(snapshot: SourceSnapshot, entry: DiscoveredFile) -> FileChange
     file = snapshot.files.get(entry.path)
     change = FileChange(file or build_file(snapshot, entry), is_new=file is None)
     file = change.file
-    was_unavailable = not file.is_there or bool(file.problem)
-    file.is_there, file.problem = True, ""
+    was_unavailable = not file.exists or bool(file.problem)
+    file.exists, file.problem = True, ""
     if entry.kind != file.file_kind:
         file.file_kind, change.is_changed = entry.kind, True
     known_stamp = (file.size, file.mtime_ns, file.ctime_ns, file.inode)
     if entry.content is not None and (stamp := entry.stamp[:4]) != known_stamp:
         file.size, file.mtime_ns, file.ctime_ns, file.inode = stamp
         change.is_changed = True
-    if entry.content is not None and (file.newest is None or file.newest.digest != entry.stamp.digest):
+    if entry.content is not None and (file.latest is None or file.latest.digest != entry.stamp.digest):
         add_revision(snapshot, change, entry.content)
-    elif was_unavailable and file.newest is not None:
-        file.newest.last_seen_at = None
-        change.updated_revision = file.newest
+    elif was_unavailable and file.latest is not None:
+        file.latest.last_seen_at = None
+        change.updated_revision = file.latest
     change.is_changed |= change.is_new or was_unavailable
     if change.is_changed and (was_unavailable or change.revision):
-        file.is_settled = False
+        file.is_resolved = False
     return change
 
 
@@ -177,13 +177,13 @@ def add_revision(snapshot: SourceSnapshot, change: FileChange, data: bytes) -> N
     file, source = change.file, snapshot.source
     evaluation = snapshot.evaluations[file.path]
     content = snapshot.contents.add(data)
-    if file.newest is not None:
-        file.newest.last_seen_at = snapshot.now
-        change.updated_revision = file.newest
+    if file.latest is not None:
+        file.latest.last_seen_at = snapshot.now
+        change.updated_revision = file.latest
     change.revision = FileRevision(
         workspace=source.workspace,
         file=file,
-        number=file.newest.number + 1 if file.newest else 1,
+        number=file.latest.number + 1 if file.latest else 1,
         digest=content.digest,
         content=content,
         size=len(data),
@@ -198,24 +198,24 @@ def add_revision(snapshot: SourceSnapshot, change: FileChange, data: bytes) -> N
 
 
 def detect_unreadable_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
-    """Yield known files that this refresh could not read. Their revision in force stays in use."""
+    """Yield known files that this refresh could not read. Their active revision stays in use."""
     for refusal in (*discovered.refusals, *discovered.skipped):
         file = snapshot.files.get(refusal.path)
-        if file is not None and (file.problem != refusal.reason[:500] or not file.is_there):
-            file.problem, file.is_there, file.is_settled = refusal.reason[:500], True, False
+        if file is not None and (file.problem != refusal.reason[:500] or not file.exists):
+            file.problem, file.exists, file.is_resolved = refusal.reason[:500], True, False
             file.changed_at = snapshot.now
             yield FileChange(file, is_changed=True)
 
 
 def detect_missing_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
-    present = [path for path, file in snapshot.files.items() if file.is_there]
+    present = [path for path, file in snapshot.files.items() if file.exists]
     for path in discovered.list_missing_paths(present):
         file = snapshot.files[path]
-        file.is_there, file.problem, file.is_settled, file.changed_at = False, "", False, snapshot.now
+        file.exists, file.problem, file.is_resolved, file.changed_at = False, "", False, snapshot.now
         change = FileChange(file, is_changed=True)
-        if file.newest is not None:
-            file.newest.last_seen_at = snapshot.now
-            change.updated_revision = file.newest
+        if file.latest is not None:
+            file.latest.last_seen_at = snapshot.now
+            change.updated_revision = file.latest
         yield change
 
 
@@ -242,4 +242,4 @@ def write_file_changes(snapshot: SourceSnapshot, changes: list[FileChange]) -> N
     )
     for change in changes:
         if change.revision:
-            change.file.newest = change.revision
+            change.file.latest = change.revision

@@ -18,7 +18,7 @@ from personas.tenancy.middleware import WorkspaceRequest, describe_required_role
 from personas.ui.responses import get_back_url, get_unchanged_response
 from personas.ui.toasts import add_toast
 from skills.archives import write_zip
-from skills.files.forms import ReachForm, WaiverForm
+from skills.files.forms import AssignmentForm, WaiverForm
 from skills.files.page import build_diff_preview, build_file_page, build_revision_page, get_file_mark
 from skills.files.selectors import (
     get_revision_text,
@@ -113,7 +113,7 @@ def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
         key,
         lambda file: ignore_file(file, by=request.actor),
         _("Ignored"),
-        undo_route="heed",
+        undo_route="unignore",
     )
 
 
@@ -166,14 +166,14 @@ def revoke_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpRespo
 
 @require_permission(EDIT)
 @require_POST
-def set_reach(request: WorkspaceRequest, key: int) -> HttpResponse:
+def assign(request: WorkspaceRequest, key: int) -> HttpResponse:
     file = get_requested_skill(request, key)
-    form = ReachForm(request.POST, workspace=request.workspace)
+    form = AssignmentForm(request.POST, workspace=request.workspace)
     if not form.is_valid():
-        page = build_file_page(request, file, reach_form=form)
+        page = build_file_page(request, file, assignment_form=form)
         return render(request, "skills/files/detail.html", page, status=422)
     values = form.cleaned_data
-    assign_skill_file(file, values["reach"], values["agents"], by=request.actor)
+    assign_skill_file(file, values["assigned_to"], values["agents"], by=request.actor)
     messages.success(request, _("Agents for “%(name)s” saved.") % {"name": file.name or file.path})
     return redirect(file_url(file))
 
@@ -184,7 +184,7 @@ def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
     folder = get_skill_folder(file)
     if folder is None:
         raise Http404("Its text was erased.")
-    if revision := file.in_force or file.newest:
+    if revision := file.active or file.latest:
         check_download_permission(request, revision)
     name, files = folder
     return download_response(write_zip(files), f"{name}.zip", "application/zip")
@@ -195,7 +195,7 @@ def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
 
 def get_requested_file(request: WorkspaceRequest, key: int) -> ContextFile:
     rows = list_context_files(request.workspace)
-    contents = ("newest__content", "agreed__content", "in_force__content")
+    contents = ("latest__content", "approved__content", "active__content")
     return get_object_or_404(rows.select_related("source__workspace", *contents), pk=key)
 
 
@@ -248,13 +248,13 @@ urlpatterns: list[URLPattern] = [
     path("<int:key>/peek/", preview_changes, name="peek"),
     path("<int:key>/revisions/<int:number>/", revision_detail, name="revision"),
     path("<int:key>/revisions/<int:number>/raw/", download_revision, name="raw"),
-    path("<int:key>/adopt/", approve, name="adopt"),
+    path("<int:key>/approve/", approve, name="approve"),
     path("<int:key>/reject/", revert, name="reject"),
     path("<int:key>/ignore/", ignore, name="ignore"),
-    path("<int:key>/heed/", unignore, name="heed"),
+    path("<int:key>/unignore/", unignore, name="unignore"),
     path("<int:key>/waive/", waive, name="waive"),
     path("<int:key>/waivers/<int:waiver>/end/", revoke_waiver, name="end-waiver"),
-    path("<int:key>/reach/", set_reach, name="reach"),
+    path("<int:key>/assign/", assign, name="assign"),
     path("<int:key>/export/", export, name="export"),
 ]
 urls = (urlpatterns, "files")

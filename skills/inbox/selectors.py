@@ -34,8 +34,8 @@ FINGERPRINT_AGGREGATES = {
     "size": Count("pk"),
     "keys": Sum("pk"),
     "last_change": Max("changed_at"),
-    "last_revision": Max("newest_id"),
-    "used": Sum("in_force_id"),
+    "last_revision": Max("latest_id"),
+    "used": Sum("active_id"),
 }
 
 
@@ -89,9 +89,9 @@ def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[Con
         *(When(state=state, then=Value(place)) for place, state in enumerate(STATES_BY_SEVERITY)),
         output_field=IntegerField(),
     )
-    rows = filters.filter_files(workspace).select_related("source", "newest", "in_force", "agreed")
+    rows = filters.filter_files(workspace).select_related("source", "latest", "active", "approved")
     unused_columns = [
-        f"{link}__{name}" for link in ("in_force", "agreed") for name in ("head", "findings", "problems")
+        f"{link}__{name}" for link in ("active", "approved") for name in ("head", "findings", "problems")
     ]
     rows = rows.defer(*unused_columns)
     rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), severity=severity)

@@ -42,7 +42,7 @@ from skills.inbox.selectors import (
     list_runs_with_refusals,
     list_source_refusals,
 )
-from skills.models import ContextFile, FileState, Reach, RefreshRun
+from skills.models import AssignedTo, ContextFile, FileState, RefreshRun
 from skills.sources.readers import get_readers_by_agent
 from skills.sources.selectors import list_source_holds
 
@@ -120,7 +120,7 @@ class InboxRow:
     # Which revision prompts contain now.
     usage: str
     checked_values: frozenset[str] = frozenset()
-    # For a skill: the agents for which its newest revision is valid.
+    # For a skill: the agents for which its latest revision is valid.
     validity: SkillValidity | None = None
 
     @property
@@ -273,9 +273,9 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
 
 
 def judge_skills(readers: SkillReaders, files: Iterable[ContextFile]) -> dict[int, SkillValidity]:
-    """Return for each skill that could be parsed the agents for which its newest revision is valid."""
-    skills = [(file, file.newest) for file in files if file.file_kind == "skill" and file.is_there]
-    return {file.pk: readers.judge(file, newest) for file, newest in skills if newest and newest.head}
+    """Return for each skill that could be parsed the agents for which its latest revision is valid."""
+    skills = [(file, file.latest) for file in files if file.file_kind == "skill" and file.exists]
+    return {file.pk: readers.judge(file, latest) for file, latest in skills if latest and latest.head}
 
 
 def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
@@ -295,14 +295,14 @@ def is_run_shown(run: RefreshRun, filters: InboxFilter) -> bool:
 
 
 def get_reader_count(file: ContextFile, matched_count: int) -> int | None:
-    if file.file_kind != "skill" or file.reach == Reach.FOUND:
+    if file.file_kind != "skill" or file.assigned_to == AssignedTo.WHERE_FOUND:
         return matched_count
-    return None if file.reach == Reach.ALL else int(getattr(file, "chosen_count", 0))
+    return None if file.assigned_to == AssignedTo.ALL else int(getattr(file, "chosen_count", 0))
 
 
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("live/", poll_inbox, name="live"),
-    path("adopt/", approve_selected, name="adopt"),
+    path("approve/", approve_selected, name="approve-selected"),
 ]
 urls = (urlpatterns, "inbox")

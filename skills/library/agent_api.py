@@ -52,7 +52,7 @@ AGENT_SKILL_SCHEMA = object_schema(
 
 
 def index(call: ApiRequest, agent: str) -> ApiResponse:
-    context = get_effective_context(agent_or_404(call, agent, is_live=True))
+    context = get_effective_context(agent_or_404(call, agent, is_active=True))
     return complete_list_response([agent_skill_json(skill) for skill in context.skills])
 
 
@@ -71,7 +71,7 @@ def agent_skill_json(skill: AgentSkill) -> dict[str, Any]:
 def get_skill_origin(agent_skill: AgentSkill) -> SkillOrigin:
     if agent_skill.skill is not None:
         return SkillOrigin("skill", agent_skill.skill.pk, agent_skill.skill.revision)
-    used = agent_skill.file.in_force if agent_skill.file else None
+    used = agent_skill.file.active if agent_skill.file else None
     if used is None:
         raise ValueError("A skill in use is a record or has an active revision.")
     return SkillOrigin("file", used.file_id, used.number, used.digest)

@@ -16,7 +16,7 @@ from skills.agent_context.effective import (
     resolve_duplicate_skills,
 )
 from skills.discovery.agent_search import AgentFile
-from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
+from skills.models import AssignedTo, ContextFile, FileAgent, Skill, SkillLink
 from skills.skill_format.tolerance import get_judging_harnesses
 from skills.sources.readers import ContextReader, get_readers_by_agent
 
@@ -168,7 +168,9 @@ def list_matched_skills(
 ) -> Iterator[AgentSkill]:
     if reader is None:
         return
-    files_by_path = {(row.source_id, row.path): row for row in files if row.reach == Reach.FOUND}
+    files_by_path = {
+        (row.source_id, row.path): row for row in files if row.assigned_to == AssignedTo.WHERE_FOUND
+    }
     for match in matches:
         file = files_by_path.get((match.source, match.path))
         if file is not None and is_file_effective(file):
@@ -182,13 +184,15 @@ def list_assigned_skill_files(
     evaluate: SkillEvaluator,
 ) -> Iterator[AgentSkill]:
     for row in files:
-        is_chosen = row.reach == Reach.CHOSEN and assignments.is_assigned(agent_id, (SKILL_FILE, row.pk))
-        if is_file_effective(row) and (row.reach == Reach.ALL or is_chosen):
+        is_chosen = row.assigned_to == AssignedTo.SELECTED and assignments.is_assigned(
+            agent_id, (SKILL_FILE, row.pk)
+        )
+        if is_file_effective(row) and (row.assigned_to == AssignedTo.ALL or is_chosen):
             yield evaluate(row)
 
 
 def is_file_effective(file: ContextFile) -> bool:
-    return file.in_force_id is not None and not file.is_ignored
+    return file.active_id is not None and not file.is_ignored
 
 
 def list_skill_matches(

@@ -66,7 +66,7 @@ class SkillFilePages(RecordPages[Skill]):
 
         If the text is not a valid skill, show the import form with the text and its problems.
         """
-        rows = list_found_skills(request.workspace).select_related("newest__content", "in_force__content")
+        rows = list_found_skills(request.workspace).select_related("latest__content", "active__content")
         file = get_object_or_404(rows, pk=file_id)
         try:
             copied = copy_found_skill(file, by=request.actor)

@@ -29,12 +29,12 @@ from personas.roles import Permission
 from skills.agent_context.skill_validity import get_skill_validity
 from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_write_verb, row_or_404
 from skills.files.schema import filter_visible_files, list_assigned_slugs
-from skills.files.services import SCOPE_NAMES, SCOPES, assign_skill_file, set_trust_requirement
+from skills.files.services import assign_skill_file, set_trust_requirement
 from skills.library.api import WARNINGS_SCHEMA, SkillResource, import_response, problem_to_field_error
 from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_found_state
 from skills.library.selectors import get_folder_name, list_found_skills
 from skills.library.services import InvalidSkillFile, copy_found_skill
-from skills.models import ContextFile, Reach, Verdict
+from skills.models import AssignedTo, ContextFile, Verdict
 from skills.scanning import mask_secrets
 from skills.skill_format.parser import parse_skill
 
@@ -50,7 +50,7 @@ FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     "path": TEXT_SCHEMA,
     "status": enum_schema(STATUSES, title="DiscoveredSkillStatus"),
     "scope": enum_schema(
-        SCOPES,
+        AssignedTo.values,
         description="Agents that read the folder it was found in, all agents, or the selected ones.",
         title="SkillScope",
     ),
@@ -100,7 +100,7 @@ NOT_COPIED_SCHEMA = array_schema(
 )
 ASSIGNMENT_SCHEMA = object_schema(
     {
-        "scope": enum_schema(SCOPES, title="SkillScope"),
+        "scope": enum_schema(AssignedTo.values, title="SkillScope"),
         "agents": array_schema(
             slug_schema(), uniqueItems=True, description=("Required for `selected`: at least one agent.")
         ),
@@ -164,9 +164,9 @@ def index(call: ApiRequest) -> ApiResponse:
     if since := call.query.get("updated_since"):
         rows = rows.filter(changed_at__gte=since)
     if search := call.query.get("q", "").strip():
-        in_description = Q(in_force__head__description__icontains=search)
+        in_description = Q(active__head__description__icontains=search)
         if not call.caller.is_bot:
-            in_description |= Q(newest__head__description__icontains=search)
+            in_description |= Q(latest__head__description__icontains=search)
         rows = rows.filter(Q(name__icontains=search) | Q(path__icontains=search) | in_description)
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_response(call, page, found_skills_json(call, page.rows))
@@ -179,11 +179,11 @@ def retrieve_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
     file = found_skill_or_404(call, key)
     agents = get_agents_by_slug(call, call.body.get("agents", []), "agents")
-    reach = SCOPES[call.body["scope"]]
-    if (reach == Reach.CHOSEN) != bool(agents):
+    assigned_to = call.body["scope"]
+    if (assigned_to == AssignedTo.SELECTED) != bool(agents):
         message = "Name at least one agent for `selected`, and none for the other scopes."
         raise ProblemError(validation_problem([FieldError(message, "/agents")]))
-    assign_skill_file(file, reach, agents, by=call.actor)
+    assign_skill_file(file, assigned_to, agents, by=call.actor)
     return found_skill_response(call, found_skill_or_404(call, key))
 
 
@@ -219,7 +219,7 @@ def list_visible_skills(call: ApiRequest) -> QuerySet[ContextFile]:
 
 
 def found_skill_or_404(call: ApiRequest, key: int) -> ContextFile:
-    return row_or_404(list_visible_skills(call).select_related("newest__content", "in_force__content"), key)
+    return row_or_404(list_visible_skills(call).select_related("latest__content", "active__content"), key)
 
 
 def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
@@ -244,11 +244,11 @@ def describe_next_step(file: ContextFile) -> str:
 
 
 def skill_validity_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
-    """Serialize for which agents the revision in force, otherwise the newest one, is valid.
+    """Serialize for which agents the active revision, otherwise the latest one, is valid.
 
     Agents that the API key may not access are left out.
     """
-    revision = file.in_force or file.newest
+    revision = file.active or file.latest
     if revision is None or not revision.head:
         return {"valid_for": [], "not_valid_for": []}
     validity, can_access = get_skill_validity(file, revision), call.caller.can_access_agent
@@ -274,13 +274,13 @@ def found_skills_json(call: ApiRequest, files: list[ContextFile]) -> list[dict[s
 def get_visible_description(file: ContextFile) -> str:
     """Return the skill's description, or an empty string if it would come from a quarantined revision."""
     is_quarantined = (
-        file.in_force is None and file.newest is not None and file.newest.verdict == Verdict.BLOCKED
+        file.active is None and file.latest is not None and file.latest.verdict == Verdict.BLOCKED
     )
     return "" if is_quarantined else get_found_description(file)
 
 
 def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
-    head = file.in_force.head if file.in_force else {}
+    head = file.active.head if file.active else {}
     return {
         "id": file.pk,
         "name": head.get("name", file.name),
@@ -288,19 +288,19 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
         "source": file.source.slug,
         "path": file.path,
         "status": STATUS_NAMES[get_found_state(file)],
-        "scope": SCOPE_NAMES[Reach(file.reach)],
+        "scope": file.assigned_to,
         "agents": agents,
-        "digest": file.in_force.digest if file.in_force else None,
+        "digest": file.active.digest if file.active else None,
         "changed_at": datetime_json(file.changed_at),
     }
 
 
 def get_skill_body(file: ContextFile) -> str | None:
-    """Return the instructions in the revision in force with their secrets masked, or None.
+    """Return the instructions in the active revision with their secrets masked, or None.
 
     Text that is quarantined or waits for approval is never returned.
     """
-    data = file.in_force.content.data if file.in_force else None
+    data = file.active.content.data if file.active else None
     parsed = (
         parse_skill(bytes(data), folder_name=get_folder_name(file.path)).skill if data is not None else None
     )

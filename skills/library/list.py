@@ -14,7 +14,7 @@ from core.text.lists import format_short_list
 from personas.models import Workspace
 from skills.library.duplicates import SKILL_FILE, SKILL_RECORD, SkillKey, SkillUsage, count_skill_usage
 from skills.library.selectors import get_folder_name, list_found_skills, list_skills
-from skills.models import ContextFile, FileState, Reach, Skill, Source
+from skills.models import AssignedTo, ContextFile, FileState, Skill, Source
 from skills.scanning import mask_secrets
 
 R = TypeVar("R", bound=Model)
@@ -24,8 +24,8 @@ MATCH_ALL, MATCH_NONE = Q(pk__gt=0), Q(pk__lt=0)
 # The condition on discovered skills for each value of the state filter. "" is the default view.
 FOUND_SKILL_FILTERS: dict[str, Q] = {
     "": ~Q(state=FileState.IGNORED),
-    "trusted": Q(state__in=USABLE_STATES, in_force=F("newest")),
-    "waiting": Q(state__in=USABLE_STATES) & ~Q(in_force=F("newest")),
+    "trusted": Q(state__in=USABLE_STATES, active=F("latest")),
+    "waiting": Q(state__in=USABLE_STATES) & ~Q(active=F("latest")),
     "quarantined": Q(state=FileState.QUARANTINED),
     "invalid": Q(state=FileState.INVALID),
     "missing": Q(state=FileState.MISSING),
@@ -60,7 +60,7 @@ class SkillFilter:
         if self.source:
             condition &= Q(source__slug=self.source)
         return condition & self.build_search_condition(
-            "name", "path", "in_force__head__description", "newest__head__description"
+            "name", "path", "active__head__description", "latest__head__description"
         )
 
     def build_search_condition(self, *fields: str) -> Q:
@@ -76,7 +76,7 @@ class SkillEntry(NamedTuple):
     """The columns of a skill record or file that are needed to sort, count and compare names.
 
     `is_match` tells whether the skill matches the filters. `is_present` is False if the skill is archived,
-    ignored, or missing without a revision in force.
+    ignored, or missing without a active revision.
     """
 
     sort: str
@@ -111,7 +111,11 @@ class SkillListItem:
 
     @property
     def is_for_all(self) -> bool:
-        return self.skill.for_all_agents if self.skill else bool(self.file and self.file.reach == Reach.ALL)
+        return (
+            self.skill.for_all_agents
+            if self.skill
+            else bool(self.file and self.file.assigned_to == AssignedTo.ALL)
+        )
 
     @property
     def agent_count(self) -> int:
@@ -139,11 +143,11 @@ class SkillListItem:
 
 
 def get_found_description(file: ContextFile | None) -> str:
-    """Return the skill's description in the revision in force, otherwise in the newest revision.
+    """Return the skill's description in the active revision, otherwise in the latest revision.
 
     Secrets in it are masked.
     """
-    revision = (file.in_force or file.newest) if file else None
+    revision = (file.active or file.latest) if file else None
     return mask_secrets(str(revision.head.get("description", ""))) if revision else ""
 
 
@@ -151,7 +155,7 @@ def get_found_state(file: ContextFile) -> str:
     """Return the state of a discovered skill as a key of FOUND_SKILL_FILTERS."""
     if file.state not in USABLE_STATES:
         return "aside" if file.state == FileState.IGNORED else str(file.state)
-    return "trusted" if file.in_force_id == file.newest_id else "waiting"
+    return "trusted" if file.active_id == file.latest_id else "waiting"
 
 
 def list_skill_entries(workspace: Workspace, filters: SkillFilter) -> list[SkillEntry]:
@@ -171,11 +175,9 @@ def list_skill_entries(workspace: Workspace, filters: SkillFilter) -> list[Skill
     files = build_entries_query(
         ContextFile.objects.in_workspace(workspace).filter(file_kind="skill"),
         filters.build_file_condition(),
-        Q(is_ignored=False) & (Q(is_there=True) | Q(in_force__isnull=False)),
+        Q(is_ignored=False) & (Q(exists=True) | Q(active__isnull=False)),
         kind=Value(SKILL_FILE, output_field=IntegerField()),
-        display_name=Coalesce(
-            KeyTextTransform("name", "in_force__head"), F("name"), output_field=CharField()
-        ),
+        display_name=Coalesce(KeyTextTransform("name", "active__head"), F("name"), output_field=CharField()),
         its_source=F("source_id"),
         its_path=F("path"),
     )

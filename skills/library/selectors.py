@@ -9,7 +9,7 @@ from personas.models import Agent, Workspace
 from skills.agent_context.effective import AgentContextLoader, AgentSkill
 from skills.agent_context.skill_validity import SkillReaders
 from skills.files.selectors import get_known_paths, list_bundled_paths, list_untrusted_skills
-from skills.models import ContextFile, Reach, Skill, SourceKind
+from skills.models import AssignedTo, ContextFile, Skill, SourceKind
 from skills.skill_format.references import list_referenced_paths
 from skills.sources.readers import ContextReader, get_readers_by_agent
 
@@ -20,9 +20,9 @@ def list_skills(workspace: Workspace | int) -> QuerySet[Skill]:
 
 
 def list_found_skills(workspace: Workspace) -> QuerySet[ContextFile]:
-    """Return discovered skills, including ignored ones, with their newest revision and the one in force."""
+    """Return discovered skills, including ignored ones, with their latest revision and the active one."""
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill")
-    return rows.select_related("source", "newest", "in_force").order_by("name", "pk")
+    return rows.select_related("source", "latest", "active").order_by("name", "pk")
 
 
 class SkillLosingUse(NamedTuple):
@@ -98,5 +98,7 @@ def get_agent_skills(agent: Agent) -> tuple[ContextReader | None, list[AgentSkil
 def get_assignment_kind(agent_skill: AgentSkill) -> AssignmentKind:
     if agent_skill.skill is not None:
         return "for all" if agent_skill.skill.for_all_agents else "attached"
-    reach = agent_skill.file.reach if agent_skill.file else Reach.FOUND
-    return "found" if reach == Reach.FOUND else "assigned to all" if reach == Reach.ALL else "assigned"
+    assigned_to = agent_skill.file.assigned_to if agent_skill.file else AssignedTo.WHERE_FOUND
+    if assigned_to == AssignedTo.WHERE_FOUND:
+        return "found"
+    return "assigned to all" if assigned_to == AssignedTo.ALL else "assigned"

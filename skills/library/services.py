@@ -192,16 +192,16 @@ def copy_found_skill(file: ContextFile, *, by: Actor) -> CopiedSkill:
 
 
 def get_copyable_revision(file: ContextFile) -> FileRevision:
-    """Return the revision to copy: the one in force, otherwise the newest.
+    """Return the revision to copy: the active one, otherwise the latest.
 
     Raise SkillNotCopyable if there is none, if it was erased, or if the scanner blocks it.
     """
-    revision = file.in_force or file.newest
+    revision = file.active or file.latest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
         raise SkillNotCopyable(_("Only a skill with stored text can be copied."))
     # An invalid file is not in quarantine, but it may contain the same secrets.
     is_blocked = any(finding["severity"] == "block" for finding in revision.findings)
-    if file.in_force is None and is_blocked:
+    if file.active is None and is_blocked:
         raise SkillNotCopyable(
             _("This revision is in quarantine. Fix the file, or allow its findings first.")
         )

@@ -177,24 +177,24 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         ("problem", models.CharField(blank=True, max_length=500)),
-                        ("is_there", models.BooleanField(default=True)),
+                        ("exists", models.BooleanField(default=True)),
                         ("is_ignored", models.BooleanField(default=False)),
-                        ("is_settled", models.BooleanField(default=False)),
+                        ("is_resolved", models.BooleanField(default=False)),
                         ("size", models.BigIntegerField(default=0)),
                         ("mtime_ns", models.BigIntegerField(default=0)),
                         ("inode", models.BigIntegerField(default=0)),
                         ("name", models.CharField(blank=True, max_length=200)),
                         ("trusted_digest", models.CharField(blank=True, max_length=64)),
                         (
-                            "reach",
+                            "assigned_to",
                             models.CharField(
                                 choices=[
-                                    ("found", "Agents whose rules match this skill"),
+                                    ("where_found", "Agents whose rules match this skill"),
                                     ("all", "All agents"),
-                                    ("chosen", "Selected agents"),
+                                    ("selected", "Selected agents"),
                                 ],
-                                default="found",
-                                max_length=6,
+                                default="where_found",
+                                max_length=11,
                             ),
                         ),
                         ("first_seen_at", models.DateTimeField()),
@@ -208,7 +208,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "agreed",
+                            "approved",
                             models.ForeignKey(
                                 db_index=False,
                                 null=True,
@@ -218,7 +218,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "in_force",
+                            "active",
                             models.ForeignKey(
                                 null=True,
                                 on_delete=django.db.models.deletion.PROTECT,
@@ -227,7 +227,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "newest",
+                            "latest",
                             models.ForeignKey(
                                 db_index=False,
                                 null=True,
@@ -255,7 +255,7 @@ class Migration(migrations.Migration):
                         "abstract": False,
                         "default_manager_name": "unscoped",
                         "indexes": [
-                            models.Index(fields=["workspace", "is_settled", "state"], name="files_by_state"),
+                            models.Index(fields=["workspace", "is_resolved", "state"], name="files_by_state"),
                             models.Index(fields=["workspace", "file_kind", "name"], name="files_by_name"),
                         ],
                         "constraints": [
@@ -278,8 +278,8 @@ class Migration(migrations.Migration):
                                 name="file_state_known",
                             ),
                             models.CheckConstraint(
-                                condition=models.Q(("reach__in", ["found", "all", "chosen"])),
-                                name="file_reach_known",
+                                condition=models.Q(("assigned_to__in", ["where_found", "all", "selected"])),
+                                name="file_assignment_known",
                             ),
                         ],
                     },
@@ -447,11 +447,11 @@ class Migration(migrations.Migration):
                             models.JSONField(blank=True, default=skills.sources.models.every_harness),
                         ),
                         (
-                            "adoption",
+                            "approval",
                             models.CharField(
                                 choices=[
                                     ("automatic", "Automatic: use changes immediately if the scan passes"),
-                                    ("by_hand", "Manual: review each change"),
+                                    ("manual", "Manual: review each change"),
                                 ],
                                 default="automatic",
                                 max_length=9,
@@ -467,13 +467,13 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "grant",
+                            "allowed_folder",
                             models.ForeignKey(
                                 blank=True,
                                 null=True,
                                 on_delete=django.db.models.deletion.PROTECT,
                                 related_name="sources",
-                                to="skills.sourcegrant",
+                                to="skills.allowedfolder",
                             ),
                         ),
                         ("allow_hard_links", models.BooleanField(db_default=False, default=False)),
@@ -489,15 +489,15 @@ class Migration(migrations.Migration):
                             models.UniqueConstraint(fields=("workspace", "slug"), name="source_slug_once"),
                             models.CheckConstraint(
                                 condition=models.Q(
-                                    models.Q(("grant", None), ("source_kind", "pushed")),
-                                    models.Q(("grant__isnull", False), ("source_kind", "folder")),
+                                    models.Q(("allowed_folder", None), ("source_kind", "pushed")),
+                                    models.Q(("allowed_folder__isnull", False), ("source_kind", "folder")),
                                     _connector="OR",
                                 ),
-                                name="source_has_its_grant",
+                                name="source_has_its_folder",
                             ),
                             models.CheckConstraint(
-                                condition=models.Q(("adoption__in", ["automatic", "by_hand"])),
-                                name="source_adoption_known",
+                                condition=models.Q(("approval__in", ["automatic", "manual"])),
+                                name="source_approval_known",
                             ),
                             models.CheckConstraint(
                                 condition=models.Q(
@@ -732,7 +732,7 @@ class Migration(migrations.Migration):
                     ],
                 ),
                 migrations.CreateModel(
-                    name="SourceGrant",
+                    name="AllowedFolder",
                     fields=[
                         (
                             "id",
@@ -761,7 +761,7 @@ class Migration(migrations.Migration):
                         "abstract": False,
                         "default_manager_name": "unscoped",
                         "constraints": [
-                            models.UniqueConstraint(fields=("workspace", "path"), name="grant_once")
+                            models.UniqueConstraint(fields=("workspace", "path"), name="allowed_folder_once")
                         ],
                     },
                     managers=[

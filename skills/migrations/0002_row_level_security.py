@@ -5,7 +5,7 @@ from django.db import migrations
 from core.db.row_level_security import EnableRowLevelSecurity
 
 TABLES = (
-    "skills_sourcegrant",
+    "skills_allowedfolder",
     "skills_source",
     "skills_agentcontext",
     "skills_pushedfile",

@@ -46,7 +46,7 @@ def find_mass_removal(source: Source, result: DiscoveryResult, run: RefreshRun) 
     Files that a person or an API call removed by name do not count.
     """
     rows = ContextFile.objects.in_workspace(source.workspace_id)
-    present = set(rows.filter(source=source, is_there=True, is_ignored=False).values_list("path", flat=True))
+    present = set(rows.filter(source=source, exists=True, is_ignored=False).values_list("path", flat=True))
     missing = result.list_missing_paths(present)
     unconfirmed = set(missing) - set(run.confirmed_paths or ())
     present_count = len(present) - (len(missing) - len(unconfirmed))

@@ -106,7 +106,9 @@ def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
             claimed = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE_DURATION)
     except IntegrityError:
         return None
-    return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if claimed else None
+    return (
+        rows.select_related("source__allowed_folder", "source__workspace").get(pk=run_id) if claimed else None
+    )
 
 
 def exclude_busy_sources(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:

@@ -44,7 +44,7 @@ def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) ->
 MAX_ERROR_LENGTH = 500
 PROGRESS_INTERVAL_SECONDS = 0.4
 MAX_REFERENCES_NAMED = 3
-WITHDRAWN_REFUSAL = Refusal(".", "grant", "Operators no longer allow this folder. Nothing was read.")
+WITHDRAWN_REFUSAL = Refusal(".", "allowed_folder", "Operators no longer allow this folder. Nothing was read.")
 ARCHIVED_REFUSAL = Refusal(".", "archived", "The source has been archived. Nothing was read.")
 ProgressReporter = Callable[[int, int, int], None]
 
@@ -82,12 +82,12 @@ def discover_source(
         return build_refused_result(ARCHIVED_REFUSAL)
     if source.source_kind == SourceKind.PUSHED:
         return discover_pushed_source(source, rules)
-    grant = source.grant
-    if grant is None or not is_folder_allowed(grant.path):
+    allowed_folder = source.allowed_folder
+    if allowed_folder is None or not is_folder_allowed(allowed_folder.path):
         return build_refused_result(WITHDRAWN_REFUSAL)
     known_stamps = get_known_stamps(source)
     return discover_tree(
-        grant.path,
+        allowed_folder.path,
         rules,
         folder=source.folder,
         known_stamps=known_stamps,
@@ -102,9 +102,9 @@ def build_refused_result(refusal: Refusal) -> DiscoveryResult:
 
 def get_known_stamps(source: Source) -> dict[str, FileStamp]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(
-        source=source, is_there=True, problem=""
+        source=source, exists=True, problem=""
     )
-    columns = rows.values_list("path", "size", "mtime_ns", "ctime_ns", "inode", "newest__digest")
+    columns = rows.values_list("path", "size", "mtime_ns", "ctime_ns", "inode", "latest__digest")
     return {
         path: FileStamp(size, mtime, ctime, inode, digest or "")
         for path, size, mtime, ctime, inode, digest in columns
@@ -155,9 +155,9 @@ def finish_run(run: RefreshRun, source: Source, result: DiscoveryResult) -> None
 def list_reference_notes(source: Source) -> list[Refusal]:
     """List the skills of the source that refer to files outside of their folders."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source, file_kind="skill")
-    skills = rows.filter(is_there=True, is_ignored=False).exclude(newest__problems=[]).order_by("path")
+    skills = rows.filter(exists=True, is_ignored=False).exclude(latest__problems=[]).order_by("path")
     notes = []
-    for path, problems in skills.values_list("path", "newest__problems"):
+    for path, problems in skills.values_list("path", "latest__problems"):
         messages = [row["message"] for row in problems or () if row["flaw"] == SkillFlaw.OUTSIDE_REFERENCE]
         if messages:
             notes.append(Refusal(path, "reference", " ".join(messages[:MAX_REFERENCES_NAMED])))

@@ -99,8 +99,10 @@ def build_watch_plan() -> WatchPlan:
 def list_watched_sources() -> list[Source]:
     """List the active folder sources of all workspaces whose folder operators still allow."""
     rows = Source.unscoped.filter(archived_at=None, source_kind=SourceKind.FOLDER, workspace__deleted_at=None)
-    rows = rows.select_related("grant", "workspace").order_by("pk")
-    return [source for source in rows if source.grant and is_folder_allowed(source.grant.path)]
+    rows = rows.select_related("allowed_folder", "workspace").order_by("pk")
+    return [
+        source for source in rows if source.allowed_folder and is_folder_allowed(source.allowed_folder.path)
+    ]
 
 
 def get_plan_basis(sources: Iterable[Source]) -> dict[int, object]:
@@ -119,7 +121,7 @@ def get_folder_identity(source: Source) -> tuple[int, int] | None:
 
 
 def open_source_root(source: Source) -> SafeRoot:
-    return SafeRoot(source.grant.path if source.grant else "", source.folder)
+    return SafeRoot(source.allowed_folder.path if source.allowed_folder else "", source.folder)
 
 
 def build_watched_source(source: Source) -> WatchedSource:

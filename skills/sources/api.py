@@ -1,4 +1,4 @@
-"""REST API for sources, their refresh runs and source grants."""
+"""REST API for sources, their refresh runs and allowed folders."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -38,16 +38,16 @@ from personas.roles import Permission
 from personas.tenancy.models import WorkspaceOwned
 from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_own_source, require_write_verb
 from skills.discovery.harnesses import HARNESSES
-from skills.models import Adoption, Source, SourceGrant, SourceKind
+from skills.models import AllowedFolder, Approval, Source, SourceKind
 from skills.refresh import api as refresh_api
 from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import request_refresh
 from skills.refresh.source_changes import rescan_source
-from skills.sources.models import get_default_adoption
+from skills.sources.models import get_default_approval
 from skills.sources.selectors import (
     RUN_PATH_LISTS,
     count_states_by_source,
-    list_grants,
+    list_allowed_folders,
     list_lost_readers,
     list_source_holds,
     list_sources,
@@ -64,11 +64,8 @@ CONFIRMATION_SCHEMA = object_schema(
     {"run": integer_schema(1, description="The held run whose missing files you have seen.")},
     title="RemovalConfirmation",
 )
-GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA}, title="AllowedFolder")
+ALLOWED_FOLDER_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA}, title="AllowedFolder")
 NO_SCHEDULE_MESSAGE = "Pushed files are read when they are pushed. Omit this."
-# Names in the API of the values of `approval`.
-APPROVALS = {"automatic": Adoption.AUTOMATIC, "manual": Adoption.BY_HAND}
-APPROVAL_NAMES = {adoption: name for name, adoption in APPROVALS.items()}
 SOURCE_PROPERTIES: dict[str, Schema] = {
     "slug": slug_schema(),
     "kind": enum_schema(
@@ -97,7 +94,7 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         description="Rule sets.",
     ),
     "approval": enum_schema(
-        APPROVALS,
+        Approval.values,
         description="Whether valid revisions are used immediately or after approval. Default: manual.",
         title="SourceApproval",
     ),
@@ -128,7 +125,7 @@ SOURCE_CONDITION: Schema = {
 
 def check_automatic_approval(call: ApiRequest, before: str, after: str) -> None:
     """Raise 403 if files need no approval any more, and the key could not approve them itself."""
-    if before == Adoption.BY_HAND and after == Adoption.AUTOMATIC:
+    if before == Approval.MANUAL and after == Approval.AUTOMATIC:
         require_write_verb(call)
 
 
@@ -145,10 +142,9 @@ class SourceResource(RecordResource[Source]):
     api_names = {
         "label": "name",
         "source_kind": "kind",
-        "grant": "allowed_folder",
-        "adoption": "approval",
+        "allowed_folder": "allowed_folder",
     }
-    search_fields = ("label", "slug", "folder", "grant__path")
+    search_fields = ("label", "slug", "folder", "allowed_folder__path")
     create_only_fields = ("slug", "kind")
     optional_fields = ("slug",)
     schema_overrides = SOURCE_PROPERTIES
@@ -204,27 +200,20 @@ class SourceResource(RecordResource[Source]):
 
     def field_json(self, record: Source, name: str) -> Any:
         if name == "allowed_folder":
-            return record.grant.path if record.grant else None
-        if name == "approval":
-            return APPROVAL_NAMES[Adoption(record.adoption)]
+            return record.allowed_folder.path if record.allowed_folder else None
         return super().field_json(record, name)
 
     @property
     def snapshot_links(self) -> Mapping[str, tuple[type[WorkspaceOwned], str]]:
-        return {"allowed_folder": (SourceGrant, "path")}
-
-    def stored_value_json(self, name: str, value: Any) -> Any:
-        return APPROVAL_NAMES[Adoption(value)] if name == "approval" else value
+        return {"allowed_folder": (AllowedFolder, "path")}
 
     def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
-        if name == "approval":
-            return APPROVALS[value]
         if name != "allowed_folder" or value is None:
             return super().parse_value(call, name, value, expected)
-        grant = list_grants(call.workspace).filter(path=value).first()
-        if grant is None:
+        allowed_folder = list_allowed_folders(call.workspace).filter(path=value).first()
+        if allowed_folder is None:
             raise LookupError(value)
-        return grant
+        return allowed_folder
 
     def complete_values(self, record: Source, values: FieldValues) -> FieldValues:
         if record.source_kind == SourceKind.PUSHED:
@@ -241,13 +230,13 @@ class SourceResource(RecordResource[Source]):
             check_no_schedule(values)
             values["refresh_minutes"] = None
         source = create_named_record(Source, call.workspace, values, by=call.actor, message=message)
-        check_automatic_approval(call, get_default_adoption(), source.adoption)
+        check_automatic_approval(call, get_default_approval(), source.approval)
         enqueue_refresh_run(request_refresh(source, cause="created", by=call.actor))
         return source
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
-        default = get_default_adoption()
-        call.body = {"approval": APPROVAL_NAMES[default], **call.body}
+        default = get_default_approval()
+        call.body = {"approval": str(default), **call.body}
         return super().replace(call, key)
 
     @transaction.atomic
@@ -265,7 +254,7 @@ class SourceResource(RecordResource[Source]):
     def rescan_if_changed(self, call: ApiRequest, before: Source) -> ApiResponse:
         """Rescan the source if the request changed it, so that the change applies to its files at once."""
         after = self.reload(before)
-        check_automatic_approval(call, before.adoption, after.adoption)
+        check_automatic_approval(call, before.approval, after.approval)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
         return self.record_response(self.reload(before))
@@ -367,9 +356,9 @@ def check_lost_readers(source: Source, harnesses: list[str]) -> None:
         raise InvalidInput.on("harnesses", f"In use by {names}. Change the settings of these agents first.")
 
 
-def grant_index(call: ApiRequest) -> ApiResponse:
+def list_folders_view(call: ApiRequest) -> ApiResponse:
     page = paginate_rows(
-        list_grants(call.workspace), limit=call.query["limit"], cursor=call.query.get("cursor", "")
+        list_allowed_folders(call.workspace), limit=call.query["limit"], cursor=call.query.get("cursor", "")
     )
     return page_response(call, page, [{"path": row.path, "note": row.note} for row in page.rows])
 
@@ -378,15 +367,15 @@ urlpatterns = [
     *SourceResource().urls(),
     endpoint(
         "allowed-folders",
-        "source-grants-list",
+        "allowed-folders-list",
         get=Operation(
-            grant_index,
+            list_folders_view,
             "List the folders that sources may use",
             operation_id="listAllowedFolders",
             permission=Permission.MANAGE_SOURCES,
             touches=Touches.WORKSPACE,
             budget="read",
-            answer=page_schema(GRANT_SCHEMA),
+            answer=page_schema(ALLOWED_FOLDER_SCHEMA),
             query=PAGINATION_PARAMS,
             tag="sources",
         ),

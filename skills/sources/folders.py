@@ -37,8 +37,8 @@ class MappedDirectory:
 
 def get_source_root(source: Source) -> str:
     """Return the folder that workers read, or an empty string for pushed files."""
-    grant = source.grant.path.rstrip("/") if source.grant else ""
-    return "/".join(part for part in (grant, source.folder) if part) if grant else ""
+    allowed_folder = source.allowed_folder.path.rstrip("/") if source.allowed_folder else ""
+    return "/".join(part for part in (allowed_folder, source.folder) if part) if allowed_folder else ""
 
 
 def get_home_folder(use: AgentSource, harness: Harness) -> str:

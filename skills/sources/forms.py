@@ -10,19 +10,19 @@ from core.text.lists import format_short_list
 from core.text.sizes import format_size
 from personas.records.forms import RecordForm
 from skills.discovery.harnesses import HARNESSES, DiscoveryCaps
-from skills.models import Source, SourceGrant, SourceKind
+from skills.models import AllowedFolder, Source, SourceKind
 from skills.rule_sets.descriptions import describe_harness_files
-from skills.sources.models import get_default_adoption
-from skills.sources.selectors import list_grants, list_lost_readers
+from skills.sources.models import get_default_approval
+from skills.sources.selectors import list_allowed_folders, list_lost_readers
 
 MAX_ZIP_BYTES = DiscoveryCaps().total_bytes
-FOLDER_FIELDS = ("grant", "folder", "refresh_minutes", "allow_hard_links")
+FOLDER_FIELDS = ("allowed_folder", "folder", "refresh_minutes", "allow_hard_links")
 
 
-class GrantChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+class AllowedFolderField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
     """A choice between the folders that operators granted to this workspace."""
 
-    def label_from_instance(self, obj: SourceGrant) -> str:
+    def label_from_instance(self, obj: AllowedFolder) -> str:
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
@@ -33,13 +33,13 @@ def get_harness_choices() -> list[tuple[str, str]]:
 
 class SourceForm(RecordForm):
     model = Source
-    model_fields = ("label", "folder", "location", "adoption", "allow_hard_links")
+    model_fields = ("label", "folder", "location", "approval", "allow_hard_links")
     fixed = ("source_kind",)
-    widgets = {"adoption": forms.RadioSelect}
+    widgets = {"approval": forms.RadioSelect}
     labels = {
         "folder": _("Subfolder"),
         "location": _("Location for bots"),
-        "adoption": _("New revisions"),
+        "approval": _("New revisions"),
         "allow_hard_links": _("Read files with several hard links"),
     }
     help_texts = {
@@ -50,7 +50,7 @@ class SourceForm(RecordForm):
             "/home/user/project. File paths in prompts start with it. If empty, they "
             "are relative to the root."
         ),
-        "adoption": _(
+        "approval": _(
             "With automatic approval, changes reach prompts before anyone has "
             "reviewed them. The inbox shows them as “Live, not reviewed”. Files with "
             "findings always go to quarantine."
@@ -71,14 +71,14 @@ class SourceForm(RecordForm):
         (
             _("Discovery rules"),
             _("Which files are context files or skills, and how changes are approved."),
-            ("harnesses", "adoption"),
+            ("harnesses", "approval"),
         ),
     )
 
     source_kind = forms.ChoiceField(
         label=_("Kind"), choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
     )
-    grant = GrantChoiceField(
+    allowed_folder = AllowedFolderField(
         queryset=None,
         label=_("Allowed folder"),
         empty_label=_("Choose a folder"),
@@ -104,17 +104,17 @@ class SourceForm(RecordForm):
     record: Source | None
 
     def set_querysets(self) -> None:
-        grants = list(list_grants(self.workspace))
-        self.has_grants = bool(grants)
-        grant_field: Any = self.fields["grant"]
-        grant_field.queryset = list_grants(self.workspace)
-        grant_field.required = self.data.get("source_kind") != SourceKind.PUSHED
+        allowed_folders = list(list_allowed_folders(self.workspace))
+        self.has_allowed_folders = bool(allowed_folders)
+        folder_field: Any = self.fields["allowed_folder"]
+        folder_field.queryset = list_allowed_folders(self.workspace)
+        folder_field.required = self.data.get("source_kind") != SourceKind.PUSHED
         if self.record is None:
-            adoption: Any = self.fields["adoption"]
-            adoption.required, adoption.initial = False, get_default_adoption()
-        if self.record is None and len(grants) == 1:
-            self.initial.setdefault("grant", grants[0])
-        if self.record is None and not grants:
+            approval: Any = self.fields["approval"]
+            approval.required, approval.initial = False, get_default_approval()
+        if self.record is None and len(allowed_folders) == 1:
+            self.initial.setdefault("allowed_folder", allowed_folders[0])
+        if self.record is None and not allowed_folders:
             self.initial.setdefault("source_kind", SourceKind.PUSHED)
         if self.record is not None and self.record.source_kind == SourceKind.PUSHED:
             for name in FOLDER_FIELDS:
@@ -142,9 +142,14 @@ class SourceForm(RecordForm):
         """Return the values to save. For pushed files, the folder fields are empty whatever was submitted."""
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
-            values |= {"grant": None, "folder": "", "refresh_minutes": None, "allow_hard_links": False}
-        if not values.get("adoption"):
-            values.pop("adoption", None)
+            values |= {
+                "allowed_folder": None,
+                "folder": "",
+                "refresh_minutes": None,
+                "allow_hard_links": False,
+            }
+        if not values.get("approval"):
+            values.pop("approval", None)
         return values
 
 

@@ -1,4 +1,4 @@
-"""Models of sources: grants, sources, pushed files and refresh runs."""
+"""Models of sources: allowed folders, sources, pushed files and refresh runs."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -21,22 +21,22 @@ from skills.discovery.harnesses import HARNESSES
 from skills.sources.locations import find_location_problem, normalize_location
 
 
-class SourceGrant(WorkspaceOwned):
-    """A folder that operators allow one workspace to read. Members cannot create or extend grants."""
+class AllowedFolder(WorkspaceOwned):
+    """A folder that operators allow one workspace to read. Members cannot create or extend them."""
 
     path = LineField(max_length=1_000, help_text=_("One of the allowed roots, or a folder below one."))
     note = LineField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(WorkspaceOwned.Meta):
-        constraints = [models.UniqueConstraint(fields=["workspace", "path"], name="grant_once")]
+        constraints = [models.UniqueConstraint(fields=["workspace", "path"], name="allowed_folder_once")]
 
     def __str__(self) -> str:
         return self.path
 
     def clean(self) -> None:
         super().clean()
-        # Checked only for a new grant, so that the note can still be edited after operators have withdrawn
+        # Checked only for a new row, so that the note can still be edited after operators have withdrawn
         # the root. Each refresh checks the folder again.
         if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
@@ -67,16 +67,16 @@ class SourceKind(models.TextChoices):
     PUSHED = "pushed", _("Files pushed by upload or API")
 
 
-class Adoption(models.TextChoices):
+class Approval(models.TextChoices):
     """Whether new revisions are used in prompts automatically or after approval."""
 
     AUTOMATIC = "automatic", _("Automatic: use changes immediately if the scan passes")
-    BY_HAND = "by_hand", _("Manual: review each change")
+    MANUAL = "manual", _("Manual: review each change")
 
 
-def get_default_adoption() -> Adoption:
-    """Return the adoption of new sources: nothing goes to prompts before a member has approved it."""
-    return Adoption.BY_HAND
+def get_default_approval() -> Approval:
+    """Return the approval of new sources: nothing goes to prompts before a member has approved it."""
+    return Approval.MANUAL
 
 
 def every_harness() -> list[str]:
@@ -88,13 +88,13 @@ class Source(Named):
 
     kind = "source"
     content = (
-        *("label", "grant", "folder", "location", "harnesses", "adoption", "refresh_minutes"),
+        *("label", "allowed_folder", "folder", "location", "harnesses", "approval", "refresh_minutes"),
         "allow_hard_links",
     )
 
     source_kind = models.CharField(max_length=6, choices=SourceKind.choices, default=SourceKind.FOLDER)
-    grant = TenantForeignKey(
-        SourceGrant, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
+    allowed_folder = TenantForeignKey(
+        AllowedFolder, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
     )
     folder = LineField(max_length=1_000, blank=True)
     # Where the bots that read this source find its root: an absolute path on their machine. Prompts print
@@ -103,7 +103,7 @@ class Source(Named):
     # Names of rule sets. A refresh stores the files that any of them matches. Each agent that reads this
     # source uses one of them.
     harnesses = models.JSONField(default=every_harness, blank=True)
-    adoption = models.CharField(max_length=9, choices=Adoption.choices, default=Adoption.AUTOMATIC)
+    approval = models.CharField(max_length=9, choices=Approval.choices, default=Approval.AUTOMATIC)
     # Minutes between scheduled refreshes. None: refresh only on request.
     refresh_minutes = models.PositiveIntegerField(null=True, blank=True, default=15)
     # Whether files with several hard links are read. Such a file may also have a name outside of the folder.
@@ -113,10 +113,11 @@ class Source(Named):
         constraints = [
             *Named.Meta.constraints,
             models.CheckConstraint(
-                condition=Q(source_kind="pushed", grant=None) | Q(source_kind="folder", grant__isnull=False),
-                name="source_has_its_grant",
+                condition=Q(source_kind="pushed", allowed_folder=None)
+                | Q(source_kind="folder", allowed_folder__isnull=False),
+                name="source_has_its_folder",
             ),
-            models.CheckConstraint(condition=Q(adoption__in=Adoption.values), name="source_adoption_known"),
+            models.CheckConstraint(condition=Q(approval__in=Approval.values), name="source_approval_known"),
             models.CheckConstraint(
                 condition=Q(refresh_minutes=None) | Q(refresh_minutes__range=(1, 10_080)),
                 name="source_schedule_sane",
@@ -125,16 +126,16 @@ class Source(Named):
         ]
 
     def set_values(self, values: dict[str, Any]) -> None:
-        if self._state.adding and "adoption" not in values:
-            self.adoption = get_default_adoption()
+        if self._state.adding and "approval" not in values:
+            self.approval = get_default_approval()
         super().set_values(values)
 
     def clean(self) -> None:
         super().clean()
         problems: dict[str, str] = {}
-        if self.source_kind == SourceKind.FOLDER and self.grant is None:
-            problems["grant"] = gettext("Choose an allowed folder.")
-        if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
+        if self.source_kind == SourceKind.FOLDER and self.allowed_folder is None:
+            problems["allowed_folder"] = gettext("Choose an allowed folder.")
+        if self.source_kind == SourceKind.PUSHED and (self.allowed_folder is not None or self.folder):
             problems["folder"] = gettext("Pushed files have no folder on disk. Leave this empty.")
         if self.source_kind == SourceKind.PUSHED and self.allow_hard_links:
             problems["allow_hard_links"] = gettext("Pushed files have no hard links. Leave this off.")

@@ -161,7 +161,7 @@ def list_context_rows(workspace: Workspace | int) -> "QuerySet[AgentContext]":
 
 def prefetch_uses(workspace: Workspace | int) -> Prefetch[str]:
     uses = AgentSource.objects.in_workspace(workspace).order_by("position", "pk")
-    return Prefetch("uses", queryset=uses.select_related("source__grant", "source__workspace"))
+    return Prefetch("uses", queryset=uses.select_related("source__allowed_folder", "source__workspace"))
 
 
 def get_readers_by_agent(
@@ -288,7 +288,7 @@ def list_source_harnesses(source: Source) -> list[Harness]:
     uses = AgentSource.objects.in_workspace(source.workspace_id).filter(source=source)
     variants = [
         build_refresh_harness(use, harnesses[use.context.harness])
-        for use in uses.select_related("context", "source__grant").order_by("pk")
+        for use in uses.select_related("context", "source__allowed_folder").order_by("pk")
         if use.context.harness in harnesses
     ]
     return list(dict.fromkeys([*harnesses.values(), *variants]))

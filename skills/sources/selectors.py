@@ -10,13 +10,13 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from personas.models import Workspace
 from skills.models import (
     AgentContext,
+    AllowedFolder,
     ContextFile,
     FileState,
     PushedFile,
     RefreshRun,
     RunStatus,
     Source,
-    SourceGrant,
 )
 from skills.sources.readers import SourceReader, get_readers_by_agent
 
@@ -50,8 +50,8 @@ class SourceSummary:
         return max(len(self.readers) - 3, 0)
 
 
-def list_grants(workspace: Workspace) -> QuerySet[SourceGrant]:
-    return SourceGrant.objects.in_workspace(workspace).order_by("path")
+def list_allowed_folders(workspace: Workspace) -> QuerySet[AllowedFolder]:
+    return AllowedFolder.objects.in_workspace(workspace).order_by("path")
 
 
 def list_sources(workspace: Workspace | int) -> QuerySet[Source]:
@@ -59,7 +59,7 @@ def list_sources(workspace: Workspace | int) -> QuerySet[Source]:
     runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
     return (
         Source.objects.in_workspace(workspace)
-        .select_related("grant", "workspace")
+        .select_related("allowed_folder", "workspace")
         .annotate(
             last_run_id=Subquery(runs.values("pk")[:1]),
             refreshed_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
@@ -138,7 +138,7 @@ def get_source_hold(source: Source) -> RefreshRun | None:
 
 def list_source_files(source: Source, state: str = "") -> QuerySet[ContextFile]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    rows = rows.select_related("newest", "in_force").order_by("path")
+    rows = rows.select_related("latest", "active").order_by("path")
     return rows.filter(state=state) if state else rows
 
 

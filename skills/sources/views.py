@@ -31,7 +31,7 @@ from skills.sources.selectors import (
     count_states_by_source,
     get_readers_by_source,
     get_source_hold,
-    list_grants,
+    list_allowed_folders,
     list_source_files,
     list_source_summaries,
     list_sources,
@@ -50,7 +50,7 @@ class SourcePages(RecordPages[Source]):
     lede = gettext_lazy(
         "Where context files and skills come from: allowed folders on the server, or pushed files."
     )
-    search_fields = ("label", "slug", "folder", "grant__path")
+    search_fields = ("label", "slug", "folder", "allowed_folder__path")
     write_permission = Permission.MANAGE_SOURCES
     # No impact preview: the effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
@@ -169,7 +169,7 @@ class SourcePages(RecordPages[Source]):
                 request.workspace, context["page"].object_list
             )
         if page in {"list", "form"}:
-            context["has_grants"] = list_grants(request.workspace).exists()
+            context["has_allowed_folders"] = list_allowed_folders(request.workspace).exists()
         return super().render_page(request, page, context, status)
 
     def list_using_agents(self, record: Source) -> Any:

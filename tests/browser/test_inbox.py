@@ -29,7 +29,7 @@ def root(tmp_path, settings):
 
 @pytest.fixture
 def poisoned(workspace, root):
-    """A file that was adopted, then changed to contain an attack."""
+    """A file that was approved, then changed to contain an attack."""
     source = make_source(workspace, root)
     write(root / "AGENTS.md", GOOD)
     refreshed(source)
@@ -61,7 +61,7 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
     box = page.locator(".dr-diff-line.is-added .dr-glyph").filter(has_text="U+202E").first
     expect(box).to_be_visible()
     expect(box).to_have_attribute("title", "U+202E RIGHT-TO-LEFT OVERRIDE")
-    assert file_at(poisoned.source).in_force.content.text == GOOD
+    assert file_at(poisoned.source).active.content.text == GOOD
     # A finding leads to its line.
     page.get_by_role("link", name="Line and column 2:").first.click()
     line = page.locator("#L2")
@@ -78,10 +78,10 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
     alices.press("Allow this content")
     alices.sees_message("allowed until")
     alices.sees("A quotation of the attack.")
-    assert file_at(poisoned.source).in_force.content.text == POISON
+    assert file_at(poisoned.source).active.content.text == POISON
 
 
-def test_a_file_is_adopted_from_its_row_and_several_by_bulk_action(bobs: Visit, workspace, root):
+def test_a_file_is_approved_from_its_row_and_several_by_bulk_action(bobs: Visit, workspace, root):
     source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/?state=changed")
     bobs.press("Approve changed/AGENTS.md")

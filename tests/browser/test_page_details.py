@@ -121,7 +121,7 @@ def test_saving_without_a_connection_keeps_the_text(alices, workspace, page_erro
 def test_the_count_beside_the_inbox_follows_the_list(alices, workspace, tmp_path, settings):
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     write(tmp_path / "AGENTS.md", GOOD)
-    source: Source = make_source(workspace, tmp_path, adoption="by_hand")
+    source: Source = make_source(workspace, tmp_path, approval="manual")
     refreshed(source)
     page = alices.page
     alices.go("inbox/")

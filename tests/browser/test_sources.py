@@ -12,7 +12,7 @@ from skills.agent_context.services import choose_context
 from skills.archives import write_zip
 from skills.models import Source
 from skills.rule_sets.services import save_rules
-from skills.sources.grants import grant_folder
+from skills.sources.allowed_folders import allow_folder
 from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.archives.zip_builder import Part, archive
@@ -36,7 +36,7 @@ def folder(workspace):
 
 @pytest.fixture
 def granted(workspace, folder):
-    return grant_folder(workspace, str(folder), note="For this test", by=BY)
+    return allow_folder(workspace, str(folder), note="For this test", by=BY)
 
 
 def upload(visit, data):
@@ -146,7 +146,7 @@ def crowded(workspace, folder):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     refreshed(source)
     archive_record(make_source(workspace, folder, "Dismiss"), by=BY)
-    pushed: Source = make_source(workspace, folder, "Pushed", source_kind="pushed", grant=None)
+    pushed: Source = make_source(workspace, folder, "Pushed", source_kind="pushed", allowed_folder=None)
     return source, pushed
 
 

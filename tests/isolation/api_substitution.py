@@ -92,9 +92,9 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
     ("ledger-list", "key"): RowReference("keys", "pk"),
     ("preview", "key"): SOUL,
     ("impact", "key"): SOUL,
-    ("context-files-adopt", "digest"): RowReference("files", "newest.digest", "digest"),
-    ("context-files-adopt-many", "digest"): RowReference("files", "newest.digest", "digest"),
-    ("context-files-waive", "digest"): RowReference("files", "newest.digest", "digest", "quarantined"),
+    ("context-files-approve", "digest"): RowReference("files", "latest.digest", "digest"),
+    ("context-files-approve-many", "digest"): RowReference("files", "latest.digest", "digest"),
+    ("context-files-waive", "digest"): RowReference("files", "latest.digest", "digest", "quarantined"),
     **{
         (f"{kind}-{verb}-many", "ids"): RowReference(kind, "pk", variant="spare")
         for kind in NEW
@@ -136,8 +136,8 @@ PLAIN = frozenset((PLAIN_NAMES + MORE_PLAIN_NAMES).split())
 ACCEPTED = {
     "POST prompts-report digest",
     "POST prompts-report request_id",
-    "POST context-files-adopt-many id",
-    "POST context-files-adopt-many digest",
+    "POST context-files-approve-many id",
+    "POST context-files-approve-many digest",
     "POST batch-get agent",
     "POST batch-get channel",
     "POST batch-get known_digest",

@@ -190,12 +190,12 @@ TEXT = "---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"
 
 def with_digest(variant: str, **more: Any) -> Body:
     """A body with the digest of the newest revision, as the caller has read it."""
-    return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest, **more}
+    return lambda s, h: {"digest": s.row(h, "files", variant).latest.digest, **more}
 
 
 def pick_files(stage: Stage, home: str) -> Any:
     file = stage.row(home, "files")
-    return {"files": [{"id": file.pk, "digest": file.newest.digest}]}
+    return {"files": [{"id": file.pk, "digest": file.latest.digest}]}
 
 
 PLAIN_RULES = {"harness": "plain"}
@@ -229,7 +229,7 @@ SKILLS: dict[str, Row] = {
         narrow=404,
         others=dict.fromkeys(("bot", "editor", "bot of elsewhere"), 403),
     ),
-    "GET source-grants-list": Row(narrow=403),
+    "GET allowed-folders-list": Row(narrow=403),
     "GET rule-sets-list": Row(narrow=403),
     # Every workspace has all rule sets, customised or built-in: their names are not secret.
     "GET rule-sets-one": Row(values=PLAIN_RULES, narrow=403),
@@ -246,8 +246,8 @@ SKILLS: dict[str, Row] = {
     "GET context-files-one": Row(FILE),
     "GET context-files-revisions": Row(FILE),
     "GET context-files-revision": Row(FILE, {"revision": "1"}),
-    "POST context-files-adopt-many": Row(body=pick_files, narrow=403),
-    "POST context-files-adopt": Row(FILE, body=with_digest("plain"), narrow=403),
+    "POST context-files-approve-many": Row(body=pick_files, narrow=403),
+    "POST context-files-approve": Row(FILE, body=with_digest("plain"), narrow=403),
     "POST context-files-ignore": Row(FILE, narrow=403),
     "POST context-files-unignore": Row({"id": row("files", variant="ignored")}, narrow=403),
     "POST context-files-waive": Row(
@@ -333,7 +333,7 @@ PROMPTS: dict[str, Row] = {
     "GET labels-list": Row(narrow=403),
     "POST labels-protect": Row(values=PRODUCTION, body=constant({"is_protected": True}), narrow=403),
     "GET prompt-labels-list": Row(PROMPT),
-    "POST labels-follow": Row(PROMPT),
+    "POST labels-unpin": Row(PROMPT),
     "GET labels-one": Row(LABEL),
     "PUT labels-one": Row(
         PROMPT, {"label": "fresh"}, constant({"version": 1, "expected": None}), creates=True

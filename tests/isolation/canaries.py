@@ -42,7 +42,7 @@ FIXED_VALUES = {
     "PromptVersion.lockfile": "ids and digests",
     "LabelMove.reason": "one of a few words of ours",
     "LedgerEntry.slots": "the facts of a call, which no page of another call shows",
-    "KeptDraft.family": "the word of a family of pages",
+    "FormDraft.family": "the word of a family of pages",
     "VersionPart.kind": "the kind of a record",
     "Erasure.digests": "digests",
     "RefreshRun.outcome": "states and numbers",

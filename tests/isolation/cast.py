@@ -159,12 +159,12 @@ def seed_workspace(stage: Stage, home: str) -> None:
 
 def seed_records(stage: Stage, home: str) -> None:
     """Create three records of each kind: linked and edited, unlinked, and archived."""
-    seeder(stage, home).grant()
+    seeder(stage, home).allowed_folder()
     for kind in KINDS:
         for variant in VARIANTS:
             stage.rows[home, kind, variant] = create(stage, home, kind, variant)
     proposed = {"state": "proposed"}
-    pushed = {"source_kind": "pushed", "grant": None, "folder": ""}
+    pushed = {"source_kind": "pushed", "allowed_folder": None, "folder": ""}
     stage.rows[home, "sources", "pushed"] = create(stage, home, "sources", "pushed", **pushed)
     stage.rows[home, "memories", "proposed"] = create(stage, home, "memories", "proposed", **proposed)
 
@@ -204,7 +204,7 @@ def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
     if kind == "responsibilities":
         return {"agent": stage.row(home, "agents")}
     if kind == "sources":
-        return {"grant": stage.row(home, "grants")}
+        return {"allowed_folder": stage.row(home, "grants")}
     return plain_links(stage, home).get(kind, dict)() if variant == "plain" else {}
 
 

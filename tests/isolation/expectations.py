@@ -75,9 +75,9 @@ NEW: dict[str, Callable[[Stage, str], Body]] = {
     "sources": lambda s, h: {
         "label": "Fresh",
         "source_kind": "folder",
-        "grant": s.row(h, "grants").pk,
+        "allowed_folder": s.row(h, "grants").pk,
         "harnesses": ["plain"],
-        "adoption": "automatic",
+        "approval": "automatic",
     },
     "skills": lambda s, h: {
         "name": "fresh",

@@ -13,7 +13,7 @@ from tests.isolation.rows import AGENT, APPROVE, SOURCES, Body, Page, action, fo
 
 def with_digest(variant: str) -> Callable[[Stage, str], Body]:
     """Form data with the digest of the newest revision, as the user has read it."""
-    return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest}
+    return lambda s, h: {"digest": s.row(h, "files", variant).latest.digest}
 
 
 def waiver_form(stage: Stage, home: str) -> Body:
@@ -52,19 +52,19 @@ FILES: dict[str, Page] = {
     "rule-sets:revert": action(SOURCES, values={"key": "plain"}, changes=False),
     "inbox:list": Page(),
     "inbox:live": Page(),
-    "inbox:adopt": action(changes=False),
+    "inbox:approve-selected": action(changes=False),
     "files:detail": Page(),
     "files:live": Page(),
     "files:peek": Page(),
     "files:revision": Page(),
     "files:raw": Page(),
-    "files:adopt": action(body=with_digest("plain")),
+    "files:approve": action(body=with_digest("plain")),
     "files:reject": action(body=with_digest("plain")),
     "files:ignore": action(),
-    "files:heed": action(variant="ignored"),
+    "files:unignore": action(variant="ignored"),
     "files:waive": action(APPROVE, variant="quarantined", body=waiver_form),
     "files:end-waiver": action(APPROVE, variant="waived", objects={"waiver": ("waivers", "pk")}),
-    "files:reach": action(variant="skill", body=lambda s, h: {"reach": "all"}),
+    "files:assign": action(variant="skill", body=lambda s, h: {"assigned_to": "all"}),
     "files:export": Page(variant="skill"),
     "agent-skills:list": Page(objects=AGENT),
     "contexts:detail": Page(objects=AGENT),

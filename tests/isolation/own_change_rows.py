@@ -38,14 +38,14 @@ OTHERS = """
     DELETE~webhooks-one PATCH~members-one PATCH~sources-one PATCH~tasks-one PATCH~webhooks-one
     PATCH~workspace-one POST~agents-archive-many POST~agents-import POST~agents-list POST~agents-restore
     POST~agents-restore-many POST~batch-get POST~channels-archive-many
-    POST~channels-list POST~channels-restore POST~channels-restore-many POST~context-files-adopt
-    POST~context-files-adopt-many POST~context-files-end-waiver POST~context-files-ignore
+    POST~channels-list POST~channels-restore POST~channels-restore-many POST~context-files-approve
+    POST~context-files-approve-many POST~context-files-end-waiver POST~context-files-ignore
     POST~context-files-unignore POST~context-files-waive POST~erasures-list POST~erasures-preview
     POST~found-skills-assign
     POST~found-skills-copy POST~found-skills-trust POST~identities-archive-many POST~identities-import
     POST~identities-list POST~identities-restore POST~identities-restore-many POST~impact
     POST~invitations-list POST~invitations-resend POST~invitations-withdraw POST~keys-list POST~keys-revoke
-    POST~keys-rotate POST~labels-follow POST~labels-protect POST~labels-roll-back POST~memories-comments
+    POST~keys-rotate POST~labels-unpin POST~labels-protect POST~labels-roll-back POST~memories-comments
     POST~memories-reject POST~memories-reject-many POST~preview POST~prompts-rebuild POST~prompts-report
     POST~rebuild POST~releases-approve POST~releases-comments POST~releases-list POST~releases-override
     POST~releases-publish POST~releases-reject POST~releases-requestAgain POST~releases-requestChanges
@@ -62,13 +62,14 @@ OTHERS = """
     POST~webhooks-test POST~workspaces-list PUT~labels-one PUT~rule-sets-one PUT~sources-one PUT~tasks-one
     agents:archive agents:bulk agents:import agents:new agents:restore channels:archive
     channels:bulk channels:new channels:restore comments:delete comments:memory comments:version
-    delete-workspace erasures:erase files:adopt files:end-waiver files:heed files:ignore files:reach
+    delete-workspace erasures:erase files:approve files:end-waiver files:unignore files:ignore files:assign
     files:reject files:waive fleet:bulk fleet:demo fleet:dismiss identities:archive identities:bulk
-    identities:import identities:new identities:restore impact:edit impact:new inbox:adopt keys:bulk
-    keys:new keys:revoke keys:rotate labels:protect ledger:retention members:hand-over members:invite
+    identities:import identities:new identities:restore impact:edit impact:new inbox:approve-selected
+    keys:bulk keys:new keys:revoke keys:rotate labels:protect ledger:retention members:hand-over
+    members:invite
     members:leave members:remove members:resend members:role members:withdraw notifications:open
     notifications:preferences notifications:read notifications:read-all prompt-settings:revert
-    quick-start:key quick-start:preview rebuilding:everything releases:approve releases:carry-out
+    quick-start:key quick-start:preview rebuilding:everything releases:approve releases:publish
     releases:comment releases:new releases:override releases:reject releases:request-again
     releases:request-changes releases:request-review releases:withdraw rule-sets:edit rule-sets:reset
     rule-sets:restore rule-sets:revert skills:archive skills:bulk skills:check skills:copy skills:import
@@ -78,7 +79,7 @@ OTHERS = """
     tasks:bulk tasks:edit tasks:new tasks:restore tasks:revert tasks:tick tools:archive tools:bulk tools:new
     tools:restore user-profiles:archive user-profiles:bulk user-profiles:import user-profiles:new
     user-profiles:restore take-over-workspace
-    verify:run versions:follow versions:label versions:rebuild versions:remove-label
+    verify:run versions:unpin versions:label versions:rebuild versions:remove-label
     versions:roll-back webhooks:delete webhooks:edit webhooks:new webhooks:redeliver webhooks:rotate
     webhooks:test webhooks:toggle workspace-settings workspace-slug
 """

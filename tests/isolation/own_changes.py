@@ -122,7 +122,7 @@ def prepare_records(stage: Stage) -> Stage:
     workspace = stage.workspaces[HARBOUR]
     agent = Agent.unscoped.get(pk=stage.row(HARBOUR, "agents").pk)
     pushed = Source.unscoped.get(pk=stage.row(HARBOUR, "sources", "pushed").pk)
-    edit_record(pushed, {"adoption": "automatic"}, expected=pushed.revision, by=SEEDS)
+    edit_record(pushed, {"approval": "automatic"}, expected=pushed.revision, by=SEEDS)
     uses = [SourceUse(stage.row(HARBOUR, "sources")), SourceUse(pushed)]
     choose_context(agent, uses, "plain", working_directory="", expected=agent.revision, by=SEEDS)
     Agent.objects.in_workspace(workspace).update(release_policy="reviewed")
@@ -153,7 +153,7 @@ def release_everything(scene: Scene) -> None:
     approver = make_person(scene.stage, HARBOUR)
     release = request_release(workspace, prompts, message="All", by=by)
     run_release(approve_release(release, by=Actor.person(approver)), by=by)
-    AgentPrompt.objects.in_workspace(workspace).update(is_held=False)
+    AgentPrompt.objects.in_workspace(workspace).update(is_pinned=False)
 
 
 # --- ways to change a prompt ---------------------------------------------------------------------------

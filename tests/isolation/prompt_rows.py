@@ -32,7 +32,7 @@ PROMPTS: dict[str, Page] = {
     "versions:peek": Page(objects=PROMPT, values={"number": "2"}),
     "versions:rebuild": action(objects=AGENT),
     "versions:roll-back": action(APPROVE, objects=PROMPT, body=lambda s, h: {"note": "Back."}),
-    "versions:follow": action(APPROVE, objects=PROMPT),
+    "versions:unpin": action(APPROVE, objects=PROMPT),
     "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
     "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
     "find:palette": Page(),
@@ -95,7 +95,7 @@ PROMPTS: dict[str, Page] = {
     ),
     # The owner wrote the seeded versions and requested the release.
     "releases:approve": action(APPROVE, objects=RELEASE, owner_status=403),
-    "releases:carry-out": action(objects=RELEASE, changes=False),
+    "releases:publish": action(objects=RELEASE, changes=False),
     "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),
     "releases:withdraw": action(objects=RELEASE),
     "releases:override": action(Permission.OVERRIDE, objects=RELEASE, body=lambda s, h: {"reason": "Fire."}),

@@ -209,7 +209,9 @@ def outside_state(stage: Stage, limits: dict[str, list[str]]) -> dict[str, set[A
     prompts = AgentPrompt.objects.in_workspace(workspace)
     latest: list[Any] = [
         (*row[:2], "latest", *row[2:])
-        for row in prompts.values_list("agent__slug", "channel__slug", "latest__number", "is_live", "is_held")
+        for row in prompts.values_list(
+            "agent__slug", "channel__slug", "latest__number", "is_active", "is_pinned"
+        )
     ]
     place = ("prompt__agent__slug", "prompt__channel__slug")
     labels = PromptLabel.objects.in_workspace(workspace).values_list(*place, "name", "version__number")

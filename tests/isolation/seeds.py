@@ -18,8 +18,8 @@ from personas.models import (
     Erasure,
     Event,
     EventCounter,
-    KeptAnswer,
-    KeptDraft,
+    FormDraft,
+    IdempotentResponse,
     Membership,
     Notification,
     NotificationPreference,
@@ -48,7 +48,7 @@ from prompts.models import (
     LabelRule,
     LedgerBlock,
     LedgerEntry,
-    LedgerRollOff,
+    LedgerExpiry,
     PromptSettings,
     PromptVersion,
     ReleaseComment,
@@ -63,13 +63,13 @@ from skills.discovery.harnesses import PLAIN
 from skills.models import (
     AgentContext,
     AgentSource,
+    AllowedFolder,
     ContextFile,
     FileAgent,
     FileRevision,
     PushedFile,
     RefreshRun,
     RuleSet,
-    SourceGrant,
     Waiver,
 )
 from tests.isolation.canaries import Canaries
@@ -106,8 +106,8 @@ class Seeder:
 
     # --- files --------------------------------------------------------------------------------------
 
-    def grant(self) -> SourceGrant:
-        row: SourceGrant = self.create(SourceGrant, path=f"/srv/{self.word('SourceGrant.path')}")
+    def allowed_folder(self) -> AllowedFolder:
+        row: AllowedFolder = self.create(AllowedFolder, path=f"/srv/{self.word('AllowedFolder.path')}")
         self.keep("grants", "plain", row)
         return row
 
@@ -140,7 +140,7 @@ class Seeder:
         waiver = self.create(
             Waiver,
             file=waived,
-            digest=waived.newest.digest,
+            digest=waived.latest.digest,
             until=self.now.date() + timedelta(days=3),
             person=self.owner,
         )
@@ -192,7 +192,7 @@ class Seeder:
         )
         good = self.revision(file, 1, "good")
         verdict = "blocked" if state in {"quarantined", "current"} else "good"
-        file.newest, file.in_force = self.revision(file, 2, verdict), good
+        file.latest, file.active = self.revision(file, 2, verdict), good
         file.save()
         return file
 
@@ -235,9 +235,9 @@ class Seeder:
             "by": self.word("BuildCause.cause"),
             "message": self.word("Revision.message"),
         }
-        for is_held in (False, True):
+        for is_pinned in (False, True):
             # Two versions have been production, and a third one is pending.
-            AgentPrompt.unscoped.filter(agent=agent).update(is_held=is_held)
+            AgentPrompt.unscoped.filter(agent=agent).update(is_pinned=is_pinned)
             agent.instructions = self.word("Agent.instructions")
             agent.save()
             BuildCause(workspace=self.workspace, agent=agent, cause=cause).save()
@@ -314,7 +314,7 @@ class Seeder:
             version=version,
             digest=version.digest,
             ledger_id=entry.pk,
-            is_last_handed=True,
+            is_last_served=True,
             details={"path": self.word("DigestReport.details")},
         )
         self.keep("reports", "plain", report)
@@ -323,7 +323,7 @@ class Seeder:
         event = self.create(Event, sequence=1, type="label.moved", data={"label": "production"}, at=self.now)
         self.webhooks(event)
         self.notifications(event)
-        self.create(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
+        self.create(IdempotentResponse, body=self.word("IdempotentResponse.body").encode(), at=self.now)
         block = self.create(
             LedgerBlock,
             sequence=1,
@@ -334,7 +334,7 @@ class Seeder:
             last_at=self.now,
             at=self.now,
         )
-        self.create(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
+        self.create(LedgerExpiry, block=block, first_id=0, last_id=0, months=6, at=self.now)
 
     def notifications(self, event: Event) -> None:
         """Create an unread notification and a preference of the owner."""
@@ -365,11 +365,11 @@ class Seeder:
         """Create a draft of the owner."""
         soul = self.row("souls", "plain")
         self.create(
-            KeptDraft,
+            FormDraft,
             person=self.owner,
             family="souls",
             key=soul.slug,
-            values={"label": [self.word("KeptDraft.values")], "text": [self.word("KeptDraft.values")]},
+            values={"label": [self.word("FormDraft.values")], "text": [self.word("FormDraft.values")]},
             base_revision=soul.revision,
             agent=self.row("agents", "plain"),
             updated_at=self.now,

@@ -144,10 +144,10 @@ def prepare(scene: Scene) -> None:
     stage, by = scene.stage, Actor.person(owner_of(scene.stage, HARBOUR))
     workspace = stage.workspaces[HARBOUR]
     pushed = stage.row(HARBOUR, "sources", "pushed")
-    Source.unscoped.filter(pk=pushed.pk).update(adoption="automatic")
+    Source.unscoped.filter(pk=pushed.pk).update(approval="automatic")
     context = AgentContext.unscoped.get(agent=scene.agent)
     AgentSource(workspace=workspace, context=context, source=pushed, position=1).save()
-    AgentPrompt.unscoped.filter(pk=scene.prompt.pk).update(is_held=False)
+    AgentPrompt.unscoped.filter(pk=scene.prompt.pk).update(is_pinned=False)
     edit_record(scene.agent, {"description": "Ready."}, expected=scene.agent.revision, by=by)
     build_pending(workspace)
     edit_record(scene.agent, {"release_policy": "reviewed"}, expected=scene.agent.revision, by=by)

@@ -13,8 +13,8 @@ from personas.records.forms import RecordForm
 from personas.records.views import RecordPages
 from prompts.settings.forms import PromptSettingsForm
 from skills.agent_context.forms import ContextForm
-from skills.files.forms import ReachForm
-from skills.models import SourceGrant
+from skills.files.forms import AssignmentForm
+from skills.models import AllowedFolder
 from tests.isolation.canaries import OUR_APPS
 from tests.isolation.cast import ELSEWHERE, HARBOUR, KINDS, Stage, rolled_back
 from tests.isolation.expectations import INSIDE, NEW
@@ -26,10 +26,10 @@ from tests.isolation.walk import Route
 # Forms with record choices that are not record forms; run_other_forms tests them.
 OTHER_FORMS: dict[type[forms.BaseForm], tuple[str, dict[str, str]]] = {
     SuccessorForm: ("memories:supersede", {"successor": "memories"}),
-    ReachForm: ("files:reach", {"agents": "agents"}),
+    AssignmentForm: ("files:assign", {"agents": "agents"}),
     ContextForm: ("contexts:choose", {"source_1": "sources"}),
 }
-MORE_ROWS: dict[type[Model], str] = {SourceGrant: "grants"}
+MORE_ROWS: dict[type[Model], str] = {AllowedFolder: "grants"}
 # Query parameters of filters.
 FILTERS = ("agent", "page", "shelf", "state", "layout", "status", "workspace", "workspace_id", "key")
 OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "superseded_by", "author", "number")
@@ -151,7 +151,7 @@ def run_other_forms(stage: Stage) -> Outcome:
                 outcome.cells += 1
                 page, route = INSIDE[name], route_named(name)
                 foreign = stage.row(ELSEWHERE, kind).pk
-                body = page.body(stage, HARBOUR) | {field: foreign, "reach": "chosen"}
+                body = page.body(stage, HARBOUR) | {field: foreign, "assigned_to": "selected"}
                 values = {
                     one: str(getattr(stage.row(HARBOUR, of, page.variant), attribute))
                     for one, (of, attribute) in named_rows(route).items()

@@ -43,8 +43,8 @@ MOVERS = {
     "prompts.labels.services.move_label": {"PUT labels-one", "versions:label"},
     "prompts.labels.services.remove_label": {"DELETE labels-one", "versions:remove-label"},
     "prompts.labels.services.roll_back": {"POST labels-roll-back", "versions:roll-back"},
-    "prompts.labels.services.unpin_production": {"POST labels-follow", "versions:follow"},
-    "prompts.releases.services.move_release_labels": {"POST releases-publish", "releases:carry-out"},
+    "prompts.labels.services.unpin_production": {"POST labels-unpin", "versions:unpin"},
+    "prompts.releases.services.move_release_labels": {"POST releases-publish", "releases:publish"},
     "prompts.erasure.label_moves.move_labels_off_erased": {"POST erasures-list", "erasures:erase"},
 }
 
@@ -56,7 +56,7 @@ class ReviewedAgent:
         self.workspace = stage.workspaces[HARBOUR]
         self.prompt: AgentPrompt = stage.row(HARBOUR, "prompts")
         agent, by = Agent.unscoped.get(pk=self.prompt.agent_id), Actor(label="seeds")
-        AgentPrompt.unscoped.filter(pk=self.prompt.pk).update(is_held=False)
+        AgentPrompt.unscoped.filter(pk=self.prompt.pk).update(is_pinned=False)
         # Production contains the current records, so that an erasure has something to erase.
         rebuild_agents(self.workspace, [agent.pk])
         agent = edit_record(agent, {"release_policy": "reviewed"}, expected=agent.revision, by=by)

@@ -44,7 +44,7 @@ REFUSED = {
     *(
         "POST context-files-waive",
         "POST context-files-end-waiver",
-        "POST labels-follow",
+        "POST labels-unpin",
         "POST labels-roll-back",
     ),
     *(

@@ -74,7 +74,7 @@ def build_other(slug: str, owner: User) -> dict[str, Any]:
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     soul = create_named_record(Soul, workspace, {"label": "Soul", "text": SENTENCE}, by=BY)
     add_agents(workspace, soul, channel, range(AGENTS_OF_OTHERS))
-    values = {"label": "Pushed", "source_kind": "pushed", "adoption": "automatic"}
+    values = {"label": "Pushed", "source_kind": "pushed", "approval": "automatic"}
     source, _ = add_source(workspace, values, by=BY)
     # The receiver accepts the connection and never answers.
     create_endpoint(workspace, {"name": "Desk", "url": f"{os.environ[RECEIVER]}/{slug}"}, by=BY)

@@ -102,7 +102,7 @@ def numbered(prompt: AgentPrompt, number: int) -> Any:
 def stored_state() -> list[Any]:
     """Return all versions, labels, moves, releases and prompt heads, for comparison."""
     kinds = (PromptVersion, PromptLabel, LabelMove, Release)
-    heads = ("pk", "latest", "last_hash", "last_move_hash", "is_held")
+    heads = ("pk", "latest", "last_hash", "last_move_hash", "is_pinned")
     rows = [list(kind.unscoped.order_by("pk").values()) for kind in kinds]
     return [*rows, list(AgentPrompt.unscoped.order_by("pk").values(*heads))]
 

@@ -146,10 +146,10 @@ def read_sources(product: Product, agent: str, *uses: tuple[str, str], **values:
     """Let the agent read the sources in their scopes, and approve the skills in them."""
     sources = [{"source": name, "scope": scope} for name, scope in uses]
     product.put(f"agents/{agent}/context", harness="moltis", sources=sources, **values)
-    adopt_waiting(product, agent)
+    approve_waiting(product, agent)
 
 
-def adopt_waiting(product: Product, agent: str) -> None:
+def approve_waiting(product: Product, agent: str) -> None:
     """Approve the skills that the agent found: without approval they are not offered."""
     context = product.call("GET", f"agents/{agent}/context")
     files = [product.call("GET", f"context-files/{file['id']}") for file in context["needs_review"]]
@@ -494,7 +494,7 @@ def test_skills_are_the_block_of_the_seed(native: str) -> None:
 def test_a_skill_of_the_data_directory_has_the_path_of_its_folder(product: Product) -> None:
     text = SKILL_FILE.format(name="tea", description="Make tea")
     read_home(product, **{"skills/tea/SKILL": text})
-    adopt_waiting(product, BARE)
+    approve_waiting(product, BARE)
     element = '<skill name="tea" source="skill" path="/home/ada/.moltis/skills/tea">\nMake tea\n</skill>'
     assert get_section(product.fetch(BARE), "## Available Skills") == (
         f"<available_skills>\n{element}\n</available_skills>"

@@ -118,10 +118,10 @@ def is_done_once(source: Source) -> bool:
     return is_at_rest(source) and list_run_statuses(source).count("done") == 1
 
 
-def get_text_in_force(source: Source, path: str = "AGENTS.md") -> str:
+def get_active_text(source: Source, path: str = "AGENTS.md") -> str:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source, path=path)
-    file = rows.select_related("in_force__content").first()
-    return file.in_force.content.text if file and file.in_force else ""
+    file = rows.select_related("active__content").first()
+    return file.active.content.text if file and file.active else ""
 
 
 def count_revisions(source: Source, path: str = "AGENTS.md") -> int:

@@ -17,7 +17,7 @@ from prompts.models import (
     Checkpoint,
     LabelMove,
     LedgerBlock,
-    LedgerRollOff,
+    LedgerExpiry,
     PromptVersion,
     SigningKey,
 )
@@ -167,17 +167,15 @@ class CheckpointVerifier:
         version_rows = PromptVersion.objects.in_workspace(self.workspace)
         move_rows = LabelMove.objects.in_workspace(self.workspace)
         blocks = LedgerBlock.objects.in_workspace(self.workspace)
-        roll_offs = LedgerRollOff.objects.in_workspace(self.workspace)
+        expiries = LedgerExpiry.objects.in_workspace(self.workspace)
         block_sequences = {checkpoint.statement.ledger.sequence for checkpoint in checkpoints}
-        roll_off_sequences = {checkpoint.statement.roll_offs.sequence for checkpoint in checkpoints}
+        expiry_sequences = {checkpoint.statement.expiries.sequence for checkpoint in checkpoints}
         return StoredHashes(
             versions=self.get_chain_hashes(version_rows, "number", versions),
             label_moves=self.get_chain_hashes(move_rows, "sequence", moves),
             blocks=dict(blocks.filter(sequence__in=block_sequences).values_list("sequence", "hash")),
-            roll_offs=dict(
-                roll_offs.filter(block__sequence__in=roll_off_sequences).values_list(
-                    "block__sequence", "hash"
-                )
+            expiries=dict(
+                expiries.filter(block__sequence__in=expiry_sequences).values_list("block__sequence", "hash")
             ),
         )
 

@@ -1,10 +1,10 @@
-"""Verify the ledger: the seals of rows, the blocks that cover rows, and the roll-offs of expired blocks."""
+"""Verify the ledger: the seals of rows, the blocks that cover rows, and the expiries of expired blocks."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from personas.models import Workspace
-from prompts.hashed_rows import RowLike, build_block_row, build_ledger_row, build_roll_off_row
+from prompts.hashed_rows import RowLike, build_block_row, build_expiry_row, build_ledger_row
 from prompts.integrity.verify.call_contents import CallContentVerifier
 from prompts.integrity.verify.row_stream import (
     CHUNK_SIZE,
@@ -15,10 +15,10 @@ from prompts.integrity.verify.row_stream import (
     iterate_rows,
 )
 from prompts.ledger.retention import MIN_MONTHS, subtract_months
-from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.models import LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.proof.canonical import json_digest
 from prompts.proof.faults import Fault
-from prompts.proof.hashed_rows import LedgerBlockRow, LedgerRow, RollOffRow, StoredRow
+from prompts.proof.hashed_rows import ExpiryRow, LedgerBlockRow, LedgerRow, StoredRow
 from prompts.proof.ledger_blocks import SealedRow
 
 ENTRY_COLUMNS = (
@@ -31,7 +31,7 @@ BLOCK_COLUMNS = (
 )
 # The longest retention period that can be configured.
 MAX_MONTHS = 1_200
-ROLL_OFF_COLUMNS = (
+EXPIRY_COLUMNS = (
     "workspace_id",
     "block_id",
     "first_id",
@@ -78,8 +78,8 @@ def iterate_block_rows(workspace: Workspace) -> Iterator[LedgerBlockRow]:
     return (stored[0] for stored in iterate_stored_blocks(workspace) if not isinstance(stored, Fault))
 
 
-class RollOffVerifier:
-    """Verify roll-offs (deletions of expired blocks): each must match its block and the retention period."""
+class ExpiryVerifier:
+    """Verify expiries (deletions of expired blocks): each must match its block and the retention period."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -87,38 +87,34 @@ class RollOffVerifier:
         self.last_block = 0
         self.early_faults: list[Fault] = []
 
-    def iterate_stored_roll_offs(self) -> Iterator[StoredRow[RollOffRow] | Fault]:
-        rows = LedgerRollOff.objects.in_workspace(self.workspace).order_by("id")
-        for chunk in iterate_chunks(iterate_rows(rows, ROLL_OFF_COLUMNS, RollOffRow.table), CHUNK_SIZE):
+    def iterate_stored_expiries(self) -> Iterator[StoredRow[ExpiryRow] | Fault]:
+        rows = LedgerExpiry.objects.in_workspace(self.workspace).order_by("id")
+        for chunk in iterate_chunks(iterate_rows(rows, EXPIRY_COLUMNS, ExpiryRow.table), CHUNK_SIZE):
             blocks = self.get_blocks(chunk)
             for row in chunk:
                 yield (
-                    row
-                    if isinstance(row, Fault)
-                    else self.build_stored_roll_off(row, blocks.get(row.block_id))
+                    row if isinstance(row, Fault) else self.build_stored_expiry(row, blocks.get(row.block_id))
                 )
 
     def get_blocks(self, chunk: list[Any]) -> dict[int, LedgerBlock]:
         ids = [row.block_id for row in chunk if not isinstance(row, Fault)]
         return LedgerBlock.objects.in_workspace(self.workspace).in_bulk(ids)
 
-    def build_stored_roll_off(self, row: RowLike, block: LedgerBlock | None) -> StoredRow[RollOffRow]:
-        roll_off = build_roll_off_row(row, block.sequence if block else 0)
-        self.last_block = max(self.last_block, roll_off.block)
-        if block and not is_roll_off_due(row, block):
+    def build_stored_expiry(self, row: RowLike, block: LedgerBlock | None) -> StoredRow[ExpiryRow]:
+        expiry = build_expiry_row(row, block.sequence if block else 0)
+        self.last_block = max(self.last_block, expiry.block)
+        if block and not is_expiry_due(row, block):
             self.early_faults.append(
-                Fault(
-                    roll_off.table, roll_off.name, ("its rows were deleted before the retention period ended")
-                )
+                Fault(expiry.table, expiry.name, ("its rows were deleted before the retention period ended"))
             )
-        return roll_off, row.hash, row.previous_hash
+        return expiry, row.hash, row.previous_hash
 
 
-def is_roll_off_due(roll_off: RowLike, block: LedgerBlock) -> bool:
-    """Whether the roll-off covers exactly this block, and the block's retention period had ended by then."""
-    covers_block = (roll_off.first_id, roll_off.last_id) == (block.first_id, block.last_id)
+def is_expiry_due(expiry: RowLike, block: LedgerBlock) -> bool:
+    """Whether the expiry covers exactly this block, and the block's retention period had ended by then."""
+    covers_block = (expiry.first_id, expiry.last_id) == (block.first_id, block.last_id)
     return (
         covers_block
-        and MIN_MONTHS <= roll_off.months <= MAX_MONTHS
-        and block.last_at < subtract_months(roll_off.at, roll_off.months)
+        and MIN_MONTHS <= expiry.months <= MAX_MONTHS
+        and block.last_at < subtract_months(expiry.at, expiry.months)
     )

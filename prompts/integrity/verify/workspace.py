@@ -15,7 +15,7 @@ from prompts.integrity.verify.checkpoints import CheckpointVerifier
 from prompts.integrity.verify.contents import verify_contents
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
 from prompts.integrity.verify.ledger import (
-    RollOffVerifier,
+    ExpiryVerifier,
     iterate_block_rows,
     iterate_sealed_rows,
     iterate_stored_blocks,
@@ -31,7 +31,7 @@ from prompts.proof.ledger_blocks import LedgerTimes, iterate_ledger_faults
 def verify_workspace(
     workspace: Workspace, progress: ProgressCallback | None = None, outside_copy: Path | None = None
 ) -> WorkspaceVerification:
-    """Recompute every version, label move, ledger row, block, roll-off and checkpoint, with their contents.
+    """Recompute every version, label move, ledger row, block, expiry and checkpoint, with their contents.
 
     `outside_copy` is a file or folder with checkpoints that were kept elsewhere. They are compared with the
     stored ones.
@@ -86,9 +86,9 @@ class WorkspaceVerifier:
         self.verification.add_results("labels", verifier.verify_labels())
 
     def verify_ledger(self) -> None:
-        roll_offs = RollOffVerifier(self.workspace)
-        self.verification.add_results("roll-offs", iterate_chain_faults(roll_offs.iterate_stored_roll_offs()))
-        self.add_faults(roll_offs.early_faults)
+        expiries = ExpiryVerifier(self.workspace)
+        self.verification.add_results("expiries", iterate_chain_faults(expiries.iterate_stored_expiries()))
+        self.add_faults(expiries.early_faults)
         self.verification.add_results(
             "ledger blocks", iterate_chain_faults(iterate_stored_blocks(self.workspace))
         )
@@ -96,7 +96,7 @@ class WorkspaceVerifier:
         rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers, contents)
         times = LedgerTimes()
         blocks = times.watch(iterate_block_rows(self.workspace))
-        results = iterate_ledger_faults(blocks, rows, roll_offs.last_block)
+        results = iterate_ledger_faults(blocks, rows, expiries.last_block)
         self.verification.add_results("ledger rows", results, self.progress)
         self.add_faults(times.list_faults())
         # iterate_ledger_faults yields results for blocks too, which are counted separately.

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from personas.actors import SYSTEM_ACTOR
 from personas.errors import InvalidInput
 from personas.models import Workspace
-from skills.sources.grants import grant_folder
+from skills.sources.allowed_folders import allow_folder
 
 
 class Command(BaseCommand):
@@ -24,9 +24,9 @@ class Command(BaseCommand):
         if workspace is None:
             raise CommandError(f"Workspace “{options['workspace']}” not found.")
         try:
-            grant = grant_folder(workspace, options["path"], note=options["note"], by=SYSTEM_ACTOR)
+            allowed_folder = allow_folder(workspace, options["path"], note=options["note"], by=SYSTEM_ACTOR)
         except InvalidInput as error:
             raise CommandError(
                 " ".join(message for messages in error.errors.values() for message in messages)
             ) from None
-        self.stdout.write(f"{workspace.name} can read {grant.path} and everything below it.")
+        self.stdout.write(f"{workspace.name} can read {allowed_folder.path} and everything below it.")

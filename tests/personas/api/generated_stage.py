@@ -26,7 +26,7 @@ from prompts.releases.services import approve_release, request_release
 from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import HARNESSES
 from skills.files.services import waive_findings
-from skills.models import ContextFile, RefreshRun, SourceGrant
+from skills.models import AllowedFolder, ContextFile, RefreshRun
 from skills.rule_sets.services import save_rules
 from tests.factories import (
     BY,
@@ -198,7 +198,7 @@ def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
 
 def files(workspace: Workspace, agent: Agent) -> Names:
     source, free = make_pushed(workspace), make_pushed(workspace, "Free")
-    by_hand = make_pushed(workspace, "By hand", adoption="by_hand")
+    by_hand = make_pushed(workspace, "By hand", approval="manual")
     push_and_refresh(by_hand, {"AGENTS.md": "Be brief.", "CLAUDE.md": POISON})
     proposed, waived = file_in(by_hand), file_in(by_hand, "CLAUDE.md")
     until = timezone.now().date() + timedelta(days=9)
@@ -212,7 +212,7 @@ def files(workspace: Workspace, agent: Agent) -> Names:
     held.save()
     rules = harness_to_json(replace(HARNESSES["plain"], off=("skill",)))
     save_rules(workspace, "plain", rules, expected_revision=0, by=BY)
-    grant = SourceGrant(workspace=workspace, path="/srv/granted")
+    grant = AllowedFolder(workspace=workspace, path="/srv/granted")
     grant.save()
     return {
         "/api/v1/sources allowed_folder": grant.path,
@@ -240,8 +240,8 @@ def files(workspace: Workspace, agent: Agent) -> Names:
 
 
 def digest_of(file: ContextFile) -> str:
-    assert file.newest is not None
-    return file.newest.digest
+    assert file.latest is not None
+    return file.latest.digest
 
 
 def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Names:

@@ -117,7 +117,7 @@ def foreign(shelf: SharedRows, elsewhere: Workspace) -> Source:
 
 
 def make_pushed(workspace: Workspace, label: str = "Pushed", **values: Any) -> Source:
-    defaults = {"label": label, "source_kind": "pushed", "adoption": "automatic"}
+    defaults = {"label": label, "source_kind": "pushed", "approval": "automatic"}
     source, _ = add_source(workspace, defaults | values, by=BY)
     refreshed(source)
     return source

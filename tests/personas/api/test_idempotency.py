@@ -20,7 +20,7 @@ from personas.actors import Actor
 from personas.api import idempotency
 from personas.erasure import services as erasure_services
 from personas.erasure.services import erase_record_text
-from personas.models import ApiKey, KeptAnswer, Memory, Soul, Workspace
+from personas.models import ApiKey, IdempotentResponse, Memory, Soul, Workspace
 from tests.api_client import Api
 from tests.clients.live import LiveServer
 
@@ -91,7 +91,7 @@ def test_idempotency_keys_are_separate_per_url(admin: Api) -> None:
 @pytest.mark.django_db
 def test_an_error_response_is_not_stored(admin: Api, workspace: Workspace) -> None:
     assert admin.post("agents", {"slug": "new", "name": "N"}, Idempotency_Key="one").status_code == 422
-    assert not KeptAnswer.objects.in_workspace(workspace).exists()
+    assert not IdempotentResponse.objects.in_workspace(workspace).exists()
 
 
 @pytest.mark.django_db
@@ -109,7 +109,9 @@ def test_a_secret_is_not_stored(admin: Api, workspace: Workspace) -> None:
     again = admin.post("keys", {"name": "Desk"}, Idempotency_Key="one").json()
     assert first["secret"].startswith("drm_bot_")
     assert again == first | {"secret": None}
-    assert first["secret"].encode() not in bytes(KeptAnswer.objects.in_workspace(workspace).get().body)
+    assert first["secret"].encode() not in bytes(
+        IdempotentResponse.objects.in_workspace(workspace).get().body
+    )
     assert ApiKey.objects.in_workspace(workspace).filter(name="Desk").count() == 1
 
 
@@ -231,7 +233,7 @@ def test_a_retry_after_an_erasure_creates_no_second_record(
 ) -> None:
     assert retry_after_erasure(admin, workspace, by_alice) == [410, 201]
     assert Memory.objects.in_workspace(workspace).count() == 2
-    stored = b"".join(bytes(row.body) for row in KeptAnswer.objects.in_workspace(workspace))
+    stored = b"".join(bytes(row.body) for row in IdempotentResponse.objects.in_workspace(workspace))
     assert b"Bergen" not in stored
 
 
@@ -242,7 +244,7 @@ def test_an_erasure_that_deletes_stored_responses_is_found(
     admin: Api, workspace: Workspace, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delete_all(workspace_id: int, texts: object) -> None:
-        KeptAnswer.objects.in_workspace(workspace_id).delete()
+        IdempotentResponse.objects.in_workspace(workspace_id).delete()
 
     monkeypatch.setattr(erasure_services, "blank_stored_responses", delete_all)
     assert retry_after_erasure(admin, workspace, by_alice) == [201, 201]
@@ -255,18 +257,18 @@ def test_an_erasure_that_deletes_stored_responses_is_found(
     "connection.vendor != 'postgresql'", reason="on SQLite the second writer waits for the first"
 )
 def test_a_retry_of_a_running_request_gets_409(admin: Api, workspace: Workspace) -> None:
-    is_held, may_go = Event(), Event()
+    is_pinned, may_go = Event(), Event()
 
     def hold() -> None:
         with transaction.atomic():
             idempotency.lock_idempotency_key(workspace, route_of(admin, workspace), "one")
-            is_held.set()
+            is_pinned.set()
             may_go.wait(30)
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(hold)
-        is_held.wait(30)
+        is_pinned.wait(30)
         answer = admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
         may_go.set()
         holding.result()

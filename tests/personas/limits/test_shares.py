@@ -49,7 +49,7 @@ def per_workspace(monkeypatch):
 
 
 def make_pushed_source(workspace: Workspace):
-    values = {"label": "Pushed", "source_kind": "pushed", "adoption": "automatic"}
+    values = {"label": "Pushed", "source_kind": "pushed", "approval": "automatic"}
     return add_source(workspace, values, by=BY)[0]
 
 

@@ -263,7 +263,7 @@ def test_files_that_were_settled_do_not_count(workspace, people, tmp_path, setti
     assert list_titles(workspace, people["Bob"]) == ["2 context files changed"]
     settings.DRAMATIS_SOURCE_ROOTS = [str(tmp_path)]
     (tmp_path / "AGENTS.md").write_text("# Rules\n\nBe kind.\n", encoding="utf-8")
-    refreshed(make_source(workspace, tmp_path, adoption="by_hand"))
+    refreshed(make_source(workspace, tmp_path, approval="manual"))
     create_all_notifications()
     assert list_titles(workspace, people["Bob"]) == ["1 context file needs review"]
 

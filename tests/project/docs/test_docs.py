@@ -229,10 +229,10 @@ def test_no_row_of_the_tables_is_left_over():
     plain = [("", command) for command in (*HERE, *NOWHERE)]
     for file, command in [*plain, *ELSEWHERE]:
         assert any(file in {"", at} and re.match(command, line) for at, line in lines), (file, command)
-    assert [test for test in ELSEWHERE.values() if not is_there(test)] == []
+    assert [test for test in ELSEWHERE.values() if not exists(test)] == []
 
 
-def is_there(test: str) -> bool:
+def exists(test: str) -> bool:
     path, _, name = test.partition("::")
     tree = ast.parse((ROOT / path).read_text())
     return any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body)

@@ -31,8 +31,8 @@ from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.integrity.verify import verify_workspace
 from prompts.versions.selectors import get_version_text, has_erased_content
-from skills.models import SourceGrant
-from skills.sources.grants import grant_folder, withdraw_grant
+from skills.models import AllowedFolder
+from skills.sources.allowed_folders import allow_folder, withdraw_folder
 from tests.factories import join, make_agent, make_channel, make_memory, make_user
 from tests.personas.accounts.sign_in import give_password, give_totp
 from tests.project.journal.rollback import apply_journal, rolled_back_and_ended
@@ -95,11 +95,11 @@ def test_a_withdrawn_invitation_stays_withdrawn(workspace, by_alice, folder):
 
 def test_a_withdrawn_grant_stays_withdrawn(workspace, by_alice, folder, settings, tmp_path):
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    grant = grant_folder(workspace, str(tmp_path), by=by_alice)
+    grant = allow_folder(workspace, str(tmp_path), by=by_alice)
     with rolled_back_and_ended(folder) as apply:
-        withdraw_grant(grant, by=by_alice)
-    assert apply().counts == {selectors.GRANT_WITHDRAWN: 1}
-    assert not SourceGrant.objects.in_workspace(workspace).exists()
+        withdraw_folder(grant, by=by_alice)
+    assert apply().counts == {selectors.FOLDER_WITHDRAWN: 1}
+    assert not AllowedFolder.objects.in_workspace(workspace).exists()
 
 
 # --- members -------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def test_replaced_revisions_that_no_version_contains_are_deleted_with_their_cont
     age_revisions(file)
     age_contents(file.workspace)
     retention.purge_contents()
-    kept = {row.number for row in (file.newest, file.agreed, file.in_force) if row}
+    kept = {row.number for row in (file.latest, file.approved, file.active) if row}
     assert set(list_numbers(file)) == kept
     digests = FileRevision.objects.in_workspace(file.workspace_id).values_list("digest", flat=True)
     assert all(has_content(file.workspace, digest) for digest in digests)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from core.db import batch_delete
 from personas.api.idempotency import delete_expired_responses
 from personas.drafts.services import store_draft
-from personas.models import KeptAnswer, KeptDraft
+from personas.models import FormDraft, IdempotentResponse
 from project import tasks
 from project.retention import purge_drafts, purge_refresh_runs, purge_sessions
 from skills.models import RefreshRun, RunStatus
@@ -101,12 +101,12 @@ def test_an_abandoned_draft_is_deleted(workspace, by_alice):
             store_draft(workspace, "souls", None, {"label": [key]}, key=key, by=by_alice)
     store_draft(workspace, "souls", None, {"label": ["two again"]}, key="two", by=by_alice)
     assert purge_drafts() == 2
-    assert KeptDraft.objects.in_workspace(workspace).get().key == "two"
+    assert FormDraft.objects.in_workspace(workspace).get().key == "two"
 
 
-def test_kept_answers_go_in_batches(workspace):
+def test_stored_responses_go_in_batches(workspace):
     for number in range(5):
-        KeptAnswer(
+        IdempotentResponse(
             workspace=workspace,
             route="keys",
             name=f"k{number}",
@@ -114,7 +114,7 @@ def test_kept_answers_go_in_batches(workspace):
             at=timezone.now() - timedelta(hours=30 if number else 1),
         ).save(force_insert=True)
     assert delete_expired_responses() == 4
-    assert KeptAnswer.objects.in_workspace(workspace).get().name == "k0"
+    assert IdempotentResponse.objects.in_workspace(workspace).get().name == "k0"
 
 
 def test_expired_sessions_are_deleted(alice, workspace):

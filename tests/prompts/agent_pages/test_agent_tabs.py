@@ -124,7 +124,7 @@ def test_another_agents_prompts_on_the_same_channel_are_not_counted(workspace, p
 
 def test_a_channel_without_a_build_is_listed(as_bob, pilot, deck):
     PromptLabel.unscoped.filter(prompt__agent=pilot).delete()
-    AgentPrompt.unscoped.filter(agent=pilot).update(is_live=True, latest=None)
+    AgentPrompt.unscoped.filter(agent=pilot).update(is_active=True, latest=None)
     html = get_html(as_bob, "channels/")
     assert html.count("Not built yet") == 2
     assert html.count("Not released") == 2

@@ -238,7 +238,7 @@ def test_the_additional_directories_are_omitted_if_there_are_none():
 
 
 @pytest.mark.parametrize(
-    ("working_directory", "capabilities", "is_there"),
+    ("working_directory", "capabilities", "exists"),
     [
         ("/srv", ("files",), True),
         ("/srv", None, True),
@@ -257,10 +257,10 @@ def test_the_additional_directories_are_omitted_if_there_are_none():
     ],
 )
 def test_without_additional_directories_the_working_directory_must_mean_something(
-    working_directory, capabilities, is_there
+    working_directory, capabilities, exists
 ):
     text = render_text(working_directory=working_directory, capabilities=capabilities)
-    assert ("<Directories>" in text) is is_there
+    assert ("<Directories>" in text) is exists
 
 
 def test_additional_directories_alone_are_enough():

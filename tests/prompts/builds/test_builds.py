@@ -110,7 +110,7 @@ def test_an_archived_agent_is_not_built(pilot):
         rebuild_agent(pilot)
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     assert len(versions(pilot)) == 1
-    assert prompt_of(pilot).is_live is False
+    assert prompt_of(pilot).is_active is False
 
 
 def test_a_missing_layout_keeps_the_served_version_and_is_reported(pilot):

@@ -106,7 +106,7 @@ def test_a_resource_that_was_discovered_is_built_in_once_it_is_trusted(pilot, so
     refreshed(source)
     assert "Brews tea for guests." not in get_version_text(latest(pilot))
     file = file_at(source, path)
-    approve_file(file, digest=file.newest.digest, by=BY)
+    approve_file(file, digest=file.latest.digest, by=BY)
     assert "Brews tea for guests." in get_version_text(latest(pilot))
     assert why(pilot) == "Source"
 

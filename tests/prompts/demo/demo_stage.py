@@ -21,4 +21,4 @@ def states(workspace: Workspace) -> dict[str, str]:
 
 def file_at(workspace: Workspace, path: str) -> Any:
     """Return a ContextFile, untyped: tests know which of its revisions exist."""
-    return ContextFile.objects.in_workspace(workspace).select_related("in_force__content").get(path=path)
+    return ContextFile.objects.in_workspace(workspace).select_related("active__content").get(path=path)

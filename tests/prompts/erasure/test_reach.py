@@ -3,7 +3,7 @@
 import pytest
 
 from personas.memories.services import supersede_memory
-from personas.models import Erasure, KeptAnswer, Memory
+from personas.models import Erasure, IdempotentResponse, Memory
 from personas.records.services import archive_record, edit_record, restore_record
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
@@ -108,7 +108,7 @@ def test_a_stored_response_with_an_escaped_text_becomes_a_stub(admin, workspace,
     first = admin.post("memories", {"text": 'Said “Grüße”\nand "left".'}, Idempotency_Key="one")
     memory = Memory.objects.in_workspace(workspace).get(pk=first.json()["id"])
     erase_record(memory, reason="She asked for it.", by=by_alice)
-    stub = KeptAnswer.objects.in_workspace(workspace).get()
+    stub = IdempotentResponse.objects.in_workspace(workspace).get()
     assert (stub.is_erased, bytes(stub.body), stub.headers, stub.body_digest) == (True, b"", {}, "")
 
 

@@ -120,7 +120,7 @@ def test_a_bulk_rollback_runs_after_confirmation(as_alice, pilot, careful):
     response = post_bulk_action(as_alice, "roll-back", *prompts[:2], seen=confirmations, note="Too wise.")
     assert "Rolled back 2 prompts." in get_messages_text(response)
     assert [get_production_number(pilot), get_production_number(pilot, "bridge")] == [1, 1]
-    assert AgentPrompt.unscoped.filter(is_held=True).count() == 2
+    assert AgentPrompt.unscoped.filter(is_pinned=True).count() == 2
     assert AuditEvent.unscoped.filter(verb="rolled back").count() == 2
 
 
@@ -188,7 +188,7 @@ def test_one_foreign_or_unknown_id_rejects_the_action(as_alice, pilot, elsewhere
     theirs = make_agent(elsewhere, "spy", channels=[make_channel(elsewhere, "deck")])
     rebuild(theirs)
     inactive = get_prompt(pilot, "bridge")
-    AgentPrompt.unscoped.filter(pk=inactive.pk).update(is_live=False)
+    AgentPrompt.unscoped.filter(pk=inactive.pk).update(is_active=False)
     mine = get_prompt(pilot)
     for action in ("release", "rebuild", "roll-back"):
         for invalid_id in (get_prompt(theirs).pk, inactive.pk, 2**40, "9" * 40, "x", "-1", "٣"):

@@ -63,7 +63,7 @@ def read_files(source: Source) -> None:
     """Refresh a source and approve everything that waits."""
     refreshed(source)
     for file in ContextFile.objects.in_workspace(source.workspace_id).filter(source=source):
-        if file.in_force_id is None:
+        if file.active_id is None:
             approve_file_at(source, file.path)
 
 

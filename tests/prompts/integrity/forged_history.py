@@ -22,7 +22,7 @@ APPEND_ONLY_TABLES = (
     "prompts_labelmove",
     "prompts_ledgerentry",
     "prompts_ledgerblock",
-    "prompts_ledgerrolloff",
+    "prompts_ledgerexpiry",
     "prompts_checkpoint",
     "prompts_signingkey",
 )

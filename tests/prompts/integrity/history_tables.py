@@ -13,7 +13,7 @@ from prompts.models import (
     LabelMove,
     LedgerBlock,
     LedgerEntry,
-    LedgerRollOff,
+    LedgerExpiry,
     PromptVersion,
     SigningKey,
     VersionPart,
@@ -31,8 +31,8 @@ UNCOVERED = {
     ): "assigned by the database after the hash; references include the number too",
     ("prompts_ledgerentry", "traceparent"): "stated by the client, and beside the sealed values",
     ("prompts_labelmove", "id"): "assigned by the database after the hash; never referenced",
-    ("prompts_ledgerblock", "id"): "assigned by the database after the hash; roll-offs use the sequence too",
-    ("prompts_ledgerrolloff", "id"): "assigned by the database after the hash; never referenced",
+    ("prompts_ledgerblock", "id"): "assigned by the database after the hash; expiries use the sequence too",
+    ("prompts_ledgerexpiry", "id"): "assigned by the database after the hash; never referenced",
     ("prompts_checkpoint", "id"): "assigned by the database after the signature; never referenced",
     ("prompts_signingkey", "id"): "assigned by the database; never referenced",
     ("prompts_versionpart", "id"): "assigned by the database; never referenced",
@@ -48,7 +48,7 @@ SOURCES: dict[str, tuple[Any, ...]] = {
     "prompts_labelmove": (LabelMove, label_moves.COLUMNS, "prompt_id", "sequence"),
     "prompts_ledgerentry": (LedgerEntry, ledger.ENTRY_COLUMNS, "id"),
     "prompts_ledgerblock": (LedgerBlock, ledger.BLOCK_COLUMNS, "sequence"),
-    "prompts_ledgerrolloff": (LedgerRollOff, ledger.ROLL_OFF_COLUMNS, "id"),
+    "prompts_ledgerexpiry": (LedgerExpiry, ledger.EXPIRY_COLUMNS, "id"),
     "prompts_checkpoint": (Checkpoint, checkpoints.CHECKPOINT_COLUMNS, "sequence"),
     "prompts_signingkey": (SigningKey, checkpoints.KEY_COLUMNS, "id"),
 }
@@ -82,7 +82,7 @@ class Tables:
         self.moves = self.read_again("prompts_labelmove")
         self.entries = self.read_again("prompts_ledgerentry")
         self.blocks = self.read_again("prompts_ledgerblock")
-        self.notes = self.read_again("prompts_ledgerrolloff")
+        self.notes = self.read_again("prompts_ledgerexpiry")
         self.checkpoints = self.read_again("prompts_checkpoint")
         self.keys = self.read_again("prompts_signingkey")
         self.numbers.load(row.id for row in self.versions)
@@ -106,7 +106,7 @@ class Tables:
                 "prompts_ledgerentry", self.entries, self.judge_entries, lambda row: f"ledger row {row.id}"
             ),
             Table("prompts_ledgerblock", self.blocks, self.judge_blocks, lambda row: f"block {row.sequence}"),
-            Table("prompts_ledgerrolloff", self.notes, self.judge_notes, lambda row: "roll-off of"),
+            Table("prompts_ledgerexpiry", self.notes, self.judge_notes, lambda row: "expiry of"),
             Table("prompts_checkpoint", self.checkpoints, self.judge_checkpoints, lambda row: "checkpoint"),
             Table("prompts_signingkey", self.keys, self.judge_keys, lambda row: "signing key"),
         ]
@@ -137,15 +137,15 @@ class Tables:
 
     def judge_entries(self, rows: Rows) -> Iterator[Fault | None]:
         sealed = (ledger.build_sealed_row(row, self.prompts, self.numbers) for row in rows)
-        return iterate_ledger_faults(map(build_block_row, self.blocks), sealed, rolled_off=1)
+        return iterate_ledger_faults(map(build_block_row, self.blocks), sealed, last_expired=1)
 
     def judge_blocks(self, rows: Rows) -> Iterator[Fault | None]:
         return iterate_chain_faults((build_block_row(row), row.hash, row.previous_hash) for row in rows)
 
     def judge_notes(self, rows: Rows) -> Iterator[Fault | None]:
-        verifier = ledger.RollOffVerifier(self.workspace)
+        verifier = ledger.ExpiryVerifier(self.workspace)
         return iterate_chain_faults(
-            verifier.build_stored_roll_off(row, self.by_id.get(row.block_id)) for row in rows
+            verifier.build_stored_expiry(row, self.by_id.get(row.block_id)) for row in rows
         )
 
     def judge_checkpoints(self, rows: Rows) -> Iterator[Fault | None]:

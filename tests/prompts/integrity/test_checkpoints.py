@@ -61,7 +61,7 @@ def test_a_checkpoint_sums_up_where_every_chain_ends(history):
     assert read_checkpoint(row.body).matches_heads(heads)
     assert row.body["versions"]["count"] == 15
     assert row.body["label_moves"]["count"] == 18
-    assert (row.body["ledger"]["sequence"], row.body["roll_offs"]["sequence"]) == (3, 1)
+    assert (row.body["ledger"]["sequence"], row.body["expiries"]["sequence"]) == (3, 1)
 
 
 def test_only_changed_heads_are_stored(history):

@@ -18,7 +18,7 @@ from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.verify import verify_workspace
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
 from prompts.integrity.verify.versions import VersionVerifier
-from prompts.models import AgentPrompt, LabelMove, LedgerEntry, LedgerRollOff, PromptLabel, PromptVersion
+from prompts.models import AgentPrompt, LabelMove, LedgerEntry, LedgerExpiry, PromptLabel, PromptVersion
 from prompts.proof import hashed_rows
 from prompts.proof.faults import Fault
 from tests.prompts.integrity.forged_history import (
@@ -165,7 +165,7 @@ OMITTED_COLUMNS: list[tuple[Any, str, str]] = [
     (hashed_rows.LabelMoveRow, "note", "prompts_labelmove.note"),
     (hashed_rows.LedgerRow, "key", "prompts_ledgerentry.reader_label"),
     (hashed_rows.LedgerBlockRow, "last_at", "prompts_ledgerblock.last_at"),
-    (hashed_rows.RollOffRow, "months", "prompts_ledgerrolloff.months"),
+    (hashed_rows.ExpiryRow, "months", "prompts_ledgerexpiry.months"),
 ]
 
 
@@ -448,14 +448,14 @@ def test_erased_contents_need_a_recorded_erasure(history):
 
 
 def test_a_block_deleted_before_its_retention_ends_is_found(history):
-    roll_off = LedgerRollOff.objects.in_workspace(history.workspace).select_related("block").get()
+    expiry = LedgerExpiry.objects.in_workspace(history.workspace).select_related("block").get()
     with unguarded():
-        from prompts.hashed_rows import build_roll_off_row
+        from prompts.hashed_rows import build_expiry_row
 
-        roll_off.at = roll_off.block.last_at + timedelta(days=30)
-        hashed = build_roll_off_row(roll_off, 1).hash("")
+        expiry.at = expiry.block.last_at + timedelta(days=30)
+        hashed = build_expiry_row(expiry, 1).hash("")
         by_hand("DELETE FROM prompts_checkpoint")
-        LedgerRollOff.objects.in_workspace(history.workspace).update(at=roll_off.at, hash=hashed)
+        LedgerExpiry.objects.in_workspace(history.workspace).update(at=expiry.at, hash=hashed)
         assert "its rows were deleted before the retention period ended" in {
             fault.reason for fault in verify(history).faults
         }
@@ -472,7 +472,7 @@ def test_a_block_deleted_before_its_retention_ends_is_found(history):
         ("prompts_ledgerentry", "slots", "NaN"),
         ("prompts_ledgerentry", "size", b"\xff\xfe"),
         ("prompts_ledgerblock", "last_id", "all"),
-        ("prompts_ledgerrolloff", "months", "few"),
+        ("prompts_ledgerexpiry", "months", "few"),
         ("prompts_labelmove", "sequence", b"\xff"),
         ("prompts_checkpoint", "body", "{"),
         ("prompts_checkpoint", "body", "[]"),

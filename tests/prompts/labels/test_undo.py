@@ -69,7 +69,7 @@ def test_a_roll_back_is_undone_so_that_production_follows_again(as_alice, worksp
     press_undo(as_alice, page)
     assert at(prompt, PRODUCTION) == 2
     prompt.refresh_from_db()
-    assert not prompt.is_held
+    assert not prompt.is_pinned
 
 
 def test_a_second_roll_back_is_undone_to_the_first(as_alice, workspace, prompt):

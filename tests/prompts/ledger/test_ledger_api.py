@@ -11,7 +11,7 @@ from core.salted_digests import salt_digest
 from personas.api_keys.format import BOT, key_digest
 from personas.models import ApiKey
 from prompts.erasure.services import erase_record
-from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.models import LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.replay.evidence import run_evidence_checks
 from tests.api_client import Api
 from tests.factories import BY, make_memory
@@ -189,7 +189,7 @@ def test_expired_rows_are_distinguished_from_unknown_rows(admin: Api, deck: Deck
         **id_range,
     )
     block.save()
-    LedgerRollOff(workspace=deck.workspace, block=block, months=6, at=now, hash="0" * 64, **id_range).save()
+    LedgerExpiry(workspace=deck.workspace, block=block, months=6, at=now, hash="0" * 64, **id_range).save()
     for address in ("", "/replay", "/evidence"):
         problem(admin.get(f"ledger/{10**9 + 2}{address}"), 410, "expired")
         problem(admin.get(f"ledger/{10**9 + 6}{address}"), 404, "not_found")

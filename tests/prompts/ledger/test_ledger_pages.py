@@ -234,7 +234,7 @@ def test_an_editor_requests_a_verification_and_sees_its_result(history, bobs):
     html = get_html(bobs, url(history, "verify/"))
     assert "Verified: no tampering found" in html
     assert "Version parts" in html
-    assert run.asked_label == history.users["bob"].email
+    assert run.requested_label == history.users["bob"].email
 
 
 def test_viewers_may_read_but_not_request_a_verification(history, viewers):

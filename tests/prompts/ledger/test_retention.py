@@ -1,4 +1,4 @@
-"""Ledger retention: whole blocks expire and leave a roll-off; nothing else can be deleted or changed."""
+"""Ledger retention: whole blocks expire and leave a expiry; nothing else can be deleted or changed."""
 
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ from prompts.ledger.retention import (
     set_ledger_retention,
     subtract_months,
 )
-from prompts.models import LedgerBlock, LedgerRollOff
+from prompts.models import LedgerBlock, LedgerExpiry
 from prompts.tasks import expire_ledger_job, maintain_partitions_job
 from tests.factories import BY
 from tests.prompts.serving.serving_stage import Stage, fetch, ledger_verdict, make_stage, statements_fail_at
@@ -70,7 +70,7 @@ def stage(props: Stage, monkeypatch) -> Stage:
 
 def counts(stage: Stage) -> tuple[int, int]:
     """Return the number of rows and of expired blocks."""
-    return len(stage.rows), LedgerRollOff.objects.in_workspace(stage.workspace).count()
+    return len(stage.rows), LedgerExpiry.objects.in_workspace(stage.workspace).count()
 
 
 def ids(stage: Stage) -> list[int]:
@@ -95,9 +95,9 @@ def test_a_block_expires_after_its_months_and_leaves_a_record(stage):
     remaining = ids(stage)[4:]
     assert expire_blocks(stage.workspace.pk) == 1
     assert ids(stage) == remaining
-    [roll_off] = LedgerRollOff.objects.in_workspace(stage.workspace).select_related("block")
-    assert (roll_off.block.sequence, roll_off.months) == (1, 24)
-    assert (roll_off.first_id, roll_off.last_id) == (roll_off.block.first_id, roll_off.block.last_id)
+    [expiry] = LedgerExpiry.objects.in_workspace(stage.workspace).select_related("block")
+    assert (expiry.block.sequence, expiry.months) == (1, 24)
+    assert (expiry.first_id, expiry.last_id) == (expiry.block.first_id, expiry.block.last_id)
     assert ledger_verdict(stage.workspace).first is None
     assert list_workspaces_to_expire(timezone.now()) == []
     assert expire_blocks(stage.workspace.pk) == 0
@@ -205,9 +205,9 @@ def test_no_row_is_deleted_by_sql_before_its_block_expired(stage):
     assert len(stage.rows) == 12
 
 
-def forged_roll_off(stage: Stage, block: LedgerBlock) -> None:
-    """Write a roll-off before the block has expired."""
-    LedgerRollOff(
+def forged_expiry(stage: Stage, block: LedgerBlock) -> None:
+    """Write a expiry before the block has expired."""
+    LedgerExpiry(
         workspace=stage.workspace,
         block=block,
         first_id=block.first_id,
@@ -217,38 +217,38 @@ def forged_roll_off(stage: Stage, block: LedgerBlock) -> None:
     ).save()
 
 
-def test_even_with_a_roll_off_no_row_younger_than_six_months_is_deleted(stage):
+def test_even_with_a_expiry_no_row_younger_than_six_months_is_deleted(stage):
     *_, middle, young = LedgerBlock.objects.in_workspace(stage.workspace).order_by("sequence")
-    forged_roll_off(stage, young)
+    forged_expiry(stage, young)
     with pytest.raises(DatabaseError, match="only grows"):
         delete_rows(ids(stage)[-1:])
-    forged_roll_off(stage, middle)
+    forged_expiry(stage, middle)
     delete_rows([middle.first_id])
 
 
-def test_a_roll_off_covers_its_own_block_and_workspace_only(stage, elsewhere):
+def test_a_expiry_covers_its_own_block_and_workspace_only(stage, elsewhere):
     theirs = make_stage(elsewhere)
     with time_machine.travel(subtract_months(timezone.now(), 36)):
         _, secret = create_key(elsewhere, "Old", {}, by=BY)
         fetch(secret)
         seal_ledger(elsewhere.pk)
     second = LedgerBlock.objects.in_workspace(stage.workspace).get(sequence=2)
-    forged_roll_off(stage, second)
+    forged_expiry(stage, second)
     for numbers in (ids(stage)[:1], ids(stage)[3:5], ids(theirs)):
         with pytest.raises(DatabaseError, match="only grows"):
             delete_rows(numbers)
     delete_rows([second.first_id, second.last_id])
 
 
-def test_blocks_and_roll_offs_cannot_be_changed_or_deleted(stage):
+def test_blocks_and_expiries_cannot_be_changed_or_deleted(stage):
     expire_blocks(stage.workspace.pk)
-    for table in ("prompts_ledgerblock", "prompts_ledgerrolloff"):
+    for table in ("prompts_ledgerblock", "prompts_ledgerexpiry"):
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET first_id = 0"):  # noqa: S608  # fixed names
             with pytest.raises(DatabaseError, match="only grows"):
                 execute_sql(statement)
 
 
-def test_rows_missing_without_a_roll_off_are_detected(stage):
+def test_rows_missing_without_a_expiry_are_detected(stage):
     assert ledger_verdict(stage.workspace).first is None
     rows = ids(stage)[4:8]
     with disabled_trigger():
@@ -288,14 +288,14 @@ def test_a_ledger_without_its_trigger_is_found(stage):
         for guard in (
             test_no_row_is_changed_by_sql,
             test_no_row_is_deleted_by_sql_before_its_block_expired,
-            test_even_with_a_roll_off_no_row_younger_than_six_months_is_deleted,
+            test_even_with_a_expiry_no_row_younger_than_six_months_is_deleted,
         ):
             with pytest.raises(pytest.fail.Exception), transaction.atomic():
                 guard(stage)
 
 
 @pytest.mark.planted
-def test_rows_deleted_without_a_roll_off_are_found(stage, monkeypatch):
-    monkeypatch.setattr(LedgerRollOff, "save", lambda self, **_: None)
+def test_rows_deleted_without_a_expiry_are_found(stage, monkeypatch):
+    monkeypatch.setattr(LedgerExpiry, "save", lambda self, **_: None)
     with pytest.raises(DatabaseError, match="only grows"):
         expire_blocks(stage.workspace.pk)

@@ -218,7 +218,7 @@ def test_settings_link_to_what_is_here(admin: Api, narrow: Api, deck: Deck, else
 
 def count_versions(deck: Deck) -> dict[tuple[str, str], int]:
     """Return the number of versions of each live prompt."""
-    rows = AgentPrompt.objects.in_workspace(deck.workspace).filter(is_live=True)
+    rows = AgentPrompt.objects.in_workspace(deck.workspace).filter(is_active=True)
     names = rows.annotate(count=Count("versions")).values_list("agent__slug", "channel__slug", "count")
     return {(agent, channel): count for agent, channel, count in names}
 

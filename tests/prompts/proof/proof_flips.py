@@ -15,7 +15,7 @@ HASHES = {
     "versions": CHAINED,
     "moves": CHAINED,
     "blocks": CHAINED,
-    "roll_offs": CHAINED,
+    "expiries": CHAINED,
     "ledger": ("seal",),
 }
 

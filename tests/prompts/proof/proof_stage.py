@@ -10,13 +10,13 @@ from prompts.proof.canonical import canonical_digest, text_digest
 from prompts.proof.chain_heads import ChainHead, ChainHeads, sort_heads
 from prompts.proof.chains import iterate_chain_faults
 from prompts.proof.checkpoint_comparison import StoredHashes
-from prompts.proof.checkpoints import CheckpointStatement, LedgerMark, RollOffMark
+from prompts.proof.checkpoints import CheckpointStatement, ExpiryMark, LedgerMark
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import (
+    ExpiryRow,
     LabelMoveRow,
     LedgerBlockRow,
     LedgerRow,
-    RollOffRow,
     VersionRow,
     ledger_rows_digest,
 )
@@ -107,10 +107,10 @@ def block_of(sequence, sealed, **changes) -> LedgerBlockRow:
     return LedgerBlockRow(**(values | {"count": len(pairs), "rows": ledger_rows_digest(pairs)} | changes))
 
 
-def let_go(block, **changes) -> RollOffRow:
+def let_go(block, **changes) -> ExpiryRow:
     values = {"workspace": WORKSPACE, "block": block.sequence, "first_id": block.first_id, "months": 6}
     values |= {"last_id": block.last_id, "at": AT + timedelta(days=200 + block.sequence)}
-    return RollOffRow(**(values | changes))
+    return ExpiryRow(**(values | changes))
 
 
 def chained(rows) -> list[tuple]:
@@ -136,7 +136,7 @@ class Record:
     moves: list = field(default_factory=list)
     ledger: list = field(default_factory=list)
     blocks: list = field(default_factory=list)
-    roll_offs: list = field(default_factory=list)
+    expiries: list = field(default_factory=list)
 
     def copy(self) -> "Record":
         return Record(*(list(rows) for rows in vars(self).values()))
@@ -157,7 +157,7 @@ def record() -> Record:
 def written(versions, moves, ledger) -> Record:
     stored = Record(chained(versions), chained(moves), [(row, row.seal()) for row in ledger])
     blocks = closed(stored.ledger)
-    stored.blocks, stored.roll_offs = chained(blocks), chained(map(let_go, blocks[:ROLLED_OFF]))
+    stored.blocks, stored.expiries = chained(blocks), chained(map(let_go, blocks[:ROLLED_OFF]))
     return stored
 
 
@@ -185,10 +185,10 @@ def by_id(stored):
 
 
 def faults_in(
-    stored: Record, tables=("versions", "moves", "ledger", "blocks", "roll_offs")
+    stored: Record, tables=("versions", "moves", "ledger", "blocks", "expiries")
 ) -> Iterable[Fault]:
     """Verify each table in the order of the queries and yield the faults."""
-    for table in ("versions", "moves", "blocks", "roll_offs"):
+    for table in ("versions", "moves", "blocks", "expiries"):
         if table in tables:
             yield from filter(None, iterate_chain_faults(sorted(getattr(stored, table), key=by_place)))
     if "ledger" in tables or "blocks" in tables:
@@ -214,14 +214,14 @@ def ends_of(rows) -> tuple[ChainHead, ...]:
 
 def checkpoint_of(stored: Record, **changes: Any) -> CheckpointStatement:
     versions, moves = heads_of(stored).summarize()
-    block, roll_off = stored.blocks[-1], stored.roll_offs[-1]
+    block, expiry = stored.blocks[-1], stored.expiries[-1]
     values: dict[str, Any] = {
         "workspace": WORKSPACE,
         "at": AT + timedelta(days=1),
         "versions": versions,
         "label_moves": moves,
         "ledger": LedgerMark(block[0].sequence, block[1], block[0].last_id),
-        "roll_offs": RollOffMark(roll_off[0].block, roll_off[1]),
+        "expiries": ExpiryMark(expiry[0].block, expiry[1]),
         "previous": "",
     }
     return CheckpointStatement(**(values | changes))
@@ -232,5 +232,5 @@ def present(stored: Record) -> StoredHashes:
         versions={(row.agent, row.channel, row.number): hashed for row, hashed, _ in stored.versions},
         label_moves={(row.agent, row.channel, row.sequence): hashed for row, hashed, _ in stored.moves},
         blocks={row.sequence: hashed for row, hashed, _ in stored.blocks},
-        roll_offs={row.block: hashed for row, hashed, _ in stored.roll_offs},
+        expiries={row.block: hashed for row, hashed, _ in stored.expiries},
     )

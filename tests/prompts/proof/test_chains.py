@@ -10,7 +10,7 @@ import pytest
 from prompts.proof import chains, checkpoint_comparison, ledger_blocks
 from prompts.proof.chains import ChainAnchor, iterate_chain_faults, verify_chain, verify_chain_span
 from prompts.proof.faults import Fault
-from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
+from prompts.proof.hashed_rows import ExpiryRow, LabelMoveRow, LedgerBlockRow, LedgerRow, VersionRow
 from prompts.proof.ledger_blocks import verify_ledger
 from tests.processor_time import measure_seconds
 from tests.prompts.proof.proof_flips import HASHES, Dice
@@ -32,7 +32,7 @@ TABLES: dict[str, Any] = {
     "moves": LabelMoveRow,
     "ledger": LedgerRow,
     "blocks": LedgerBlockRow,
-    "roll_offs": RollOffRow,
+    "expiries": ExpiryRow,
 }
 # Detected by place, by the block or by a checkpoint, even if the hash did not cover them.
 HELD_TWICE = {"workspace", "sequence", "count", "rows", "id", "block"}
@@ -228,9 +228,9 @@ def test_swapped_ledger_rows_are_found():
 def test_rows_that_rolled_off_are_not_missed_but_none_may_go_alone():
     stored = record()
     blocks = unhashed(stored.blocks)
-    assert verify_ledger(blocks, stored.ledger[20:], rolled_off=2).is_sound
-    assert not verify_ledger(blocks, stored.ledger[20:], rolled_off=1).is_sound
-    assert not verify_ledger(blocks, stored.ledger[15:], rolled_off=2).is_sound
+    assert verify_ledger(blocks, stored.ledger[20:], last_expired=2).is_sound
+    assert not verify_ledger(blocks, stored.ledger[20:], last_expired=1).is_sound
+    assert not verify_ledger(blocks, stored.ledger[15:], last_expired=2).is_sound
 
 
 def test_rows_without_a_block_are_checked_against_their_seals():

@@ -82,7 +82,7 @@ def test_what_only_grew_agrees_with_an_earlier_checkpoint():
     earlier = history.copy()
     earlier.versions = [stored for stored in history.versions if stored[0].number < 4]
     earlier.moves = [stored for stored in history.moves if stored[0].sequence < 3]
-    del earlier.blocks[2:], earlier.roll_offs[1:]
+    del earlier.blocks[2:], earlier.expiries[1:]
     assert not compare_checkpoint(checkpoint_of(earlier), heads_of(earlier), present(history))
     assert not compare_checkpoint(checkpoint_of(history), heads_of(history), present(history))
     assert not compare_checkpoint(CheckpointStatement(1, AT), ChainHeads(), present(history))
@@ -94,7 +94,7 @@ def test_what_only_grew_agrees_with_an_earlier_checkpoint():
         ("versions", "version 7 of agent 3 on channel 2"),
         ("moves", "label move 7 of agent 3 on channel 2"),
         ("blocks", "ledger block 4"),
-        ("roll_offs", "roll-off of ledger block 2"),
+        ("expiries", "expiry of ledger block 2"),
     ],
 )
 def test_a_cut_tail_is_named(table, name):
@@ -205,7 +205,7 @@ def changed(body, *path, to):
         (["versions", "root"], None),
         (["versions", "heads"], []),
         (["versions"], []),
-        (["roll_offs"], None),
+        (["expiries"], None),
         (["workspace"], True),
         (["workspace"], 2**70),
         (["at"], "yesterday"),

@@ -324,9 +324,9 @@ def refresh(source: Source) -> None:
 
 
 def approve_pushed(source: Source, user: User, path: str = "AGENTS.md") -> None:
-    file = ContextFile.unscoped.select_related("newest", "source").get(source=source, path=path)
-    assert file.newest
-    approve_file(file, digest=file.newest.digest, by=Actor.person(user))
+    file = ContextFile.unscoped.select_related("latest", "source").get(source=source, path=path)
+    assert file.latest
+    approve_file(file, digest=file.latest.digest, by=Actor.person(user))
 
 
 def test_a_pushed_file_counts_although_someone_else_approved_it(desk, source, check_approvals):

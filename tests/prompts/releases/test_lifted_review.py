@@ -240,7 +240,7 @@ def test_an_override_of_the_release_ends_the_old_policy(scene):
 
 def test_the_new_policy_applies_at_once_if_production_has_the_latest_version(scene):
     scene.lift()
-    assert (scene.prompt.is_review_kept, scene.prompt.is_held) == (False, True)
+    assert (scene.prompt.is_review_kept, scene.prompt.is_pinned) == (False, True)
     scene.write(SECOND)
     assert SECOND not in scene.served
     assert good(scene.try_publish())["status"] == "released"

@@ -48,7 +48,7 @@ def test_a_release_that_is_out_of_date_offers_to_request_it_again(as_bob, worksp
 
 
 def test_the_approver_stays_on_the_page_after_the_release_ended(as_bob, workspace, outdated):
-    as_bob.post(f"/w/{workspace.slug}/releases/{outdated.number}/release/")
+    as_bob.post(f"/w/{workspace.slug}/releases/{outdated.number}/publish/")
     page = read(as_bob, workspace, outdated)
     timeline = page.partition('id="timeline-title"')[2].partition("</section>")[0]
     assert "Alice" in timeline

@@ -127,7 +127,7 @@ def test_all_checks_are_run_on_request(history, bobs):
     assert 'aria-label="Failed"' not in html
 
 
-def test_a_version_that_is_not_in_force_any_more_can_be_compared_with_now(history, bobs):
+def test_a_version_that_is_not_active_any_more_can_be_compared_with_now(history, bobs):
     html = page(bobs, at(history, "beginning"))
     assert "?compare=now" in html
     assert re.search(r"now points to <a [^>]*>version 4</a>", html)

@@ -90,14 +90,14 @@ def roll_forward(guarded: Guarded) -> list[Request]:
 
 
 def resume_automatic_releases(guarded: Guarded) -> list[Request]:
-    AgentPrompt.unscoped.filter(pk=guarded.prompt.pk).update(is_held=True)
-    return [(f"{guarded.url}/prompts/{guarded.prompt.pk}/follow/", {})]
+    AgentPrompt.unscoped.filter(pk=guarded.prompt.pk).update(is_pinned=True)
+    return [(f"{guarded.url}/prompts/{guarded.prompt.pk}/unpin/", {})]
 
 
 def publish_requested_release(guarded: Guarded) -> list[Request]:
     by = Actor.person(guarded.alice)
     release = request_release(guarded.agent.workspace, [guarded.prompt], message="Go", by=by)
-    return [(f"{guarded.url}/releases/{release.number}/release/", {})]
+    return [(f"{guarded.url}/releases/{release.number}/publish/", {})]
 
 
 def approve_own_change(guarded: Guarded) -> list[Request]:

@@ -171,18 +171,18 @@ def test_a_roll_back_is_reviewed(editor, workspace, pilot):
 def test_resuming_automatic_releases_is_reviewed(editor, workspace, pilot):
     prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
     roll_back([prompt], by=BY, note="Too calm.")
-    page = editor.post(f"/w/{workspace.slug}/prompts/{prompt.pk}/follow/").content.decode()
+    page = editor.post(f"/w/{workspace.slug}/prompts/{prompt.pk}/unpin/").content.decode()
     assert "Resume and deploy (1 prompt)" in page
     assert "Be brave." in get_production(pilot)
 
 
 def test_resuming_is_done_at_once_if_production_stays_where_it_is(editor, workspace, pilot):
-    AgentPrompt.unscoped.filter(agent=pilot).update(is_held=True)
+    AgentPrompt.unscoped.filter(agent=pilot).update(is_pinned=True)
     prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
-    answer = editor.post(f"/w/{workspace.slug}/prompts/{prompt.pk}/follow/")
+    answer = editor.post(f"/w/{workspace.slug}/prompts/{prompt.pk}/unpin/")
     assert answer.status_code == 302
     prompt.refresh_from_db()
-    assert not prompt.is_held
+    assert not prompt.is_pinned
 
 
 def test_prompt_settings_are_reviewed(editor, workspace, pilot):

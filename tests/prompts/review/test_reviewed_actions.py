@@ -43,7 +43,7 @@ def source(workspace: Workspace, tmp_path: Path, settings: Any) -> Source:
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     folder = tmp_path / "files"
     write(folder / "AGENTS.md", OLD)
-    source = make_source(workspace, folder, adoption="by_hand")
+    source = make_source(workspace, folder, approval="manual")
     refreshed(source)
     approve_file_at(source, "AGENTS.md")
     agent = make_agent(workspace, "clerk", channels=[make_channel(workspace, "desk")])
@@ -61,35 +61,35 @@ def get_text(workspace: Workspace) -> str:
 def prepare_file(workspace: Workspace, source: Source) -> ReviewedAction:
     file = file_at(source, "AGENTS.md")
     assert OLD in get_text(workspace)
-    path = f"/w/{workspace.slug}/files/{file.pk}/adopt/"
-    data = {"digest": file.newest.digest}
+    path = f"/w/{workspace.slug}/files/{file.pk}/approve/"
+    data = {"digest": file.latest.digest}
     return ReviewedAction(
-        "files:adopt", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
+        "files:approve", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
     )
 
 
 def prepare_inbox(workspace: Workspace, source: Source) -> ReviewedAction:
     file = file_at(source, "AGENTS.md")
-    data = {"pick": [f"{file.pk}:{file.newest.digest}"]}
-    path = f"/w/{workspace.slug}/inbox/adopt/"
+    data = {"pick": [f"{file.pk}:{file.latest.digest}"]}
+    path = f"/w/{workspace.slug}/inbox/approve/"
     return ReviewedAction(
-        "inbox:adopt", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
+        "inbox:approve-selected", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
     )
 
 
 def prepare_skill(workspace: Workspace, source: Source) -> ReviewedAction:
     file = file_at(source, SKILL_PATH)
     assert "tea" not in get_text(workspace)
-    path = f"/w/{workspace.slug}/files/{file.pk}/adopt/"
-    data = {"digest": file.newest.digest}
+    path = f"/w/{workspace.slug}/files/{file.pk}/approve/"
+    data = {"digest": file.latest.digest}
     return ReviewedAction(
-        "files:adopt", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
+        "files:approve", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
     )
 
 
 def prepare_trust_policy(workspace: Workspace, source: Source) -> ReviewedAction:
     """Stop requiring trust: the skill that nobody has trusted would be used."""
-    edit_record(source, {"adoption": "automatic"}, expected=source.revision, by=BY)
+    edit_record(source, {"approval": "automatic"}, expected=source.revision, by=BY)
     assert Workspace.objects.get(pk=workspace.pk).skills_need_trust
     path = f"/w/{workspace.slug}/skills/trust/policy/"
 
@@ -167,8 +167,8 @@ def test_the_forms_of_these_actions_ask_for_the_review(editor, workspace, source
     prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
     file = file_at(source, "AGENTS.md")
     for page, form in (
-        (f"files/{file.pk}/", f'/files/{file.pk}/adopt/" data-review'),
-        ("inbox/", '/inbox/adopt/" data-review'),
+        (f"files/{file.pk}/", f'/files/{file.pk}/approve/" data-review'),
+        ("inbox/", '/inbox/approve/" data-review'),
         ("skills/", '/skills/trust/policy/" data-review'),
         (f"prompts/{prompt.pk}/versions/1/", '/versions/1/label/" data-review'),
     ):

@@ -17,7 +17,7 @@ from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
 from prompts.hashed_rows import build_block_row, build_ledger_row
-from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.proof.ledger_blocks import verify_ledger
 from prompts.serving import (
     EMPTY_SLOTS,
@@ -106,7 +106,7 @@ def fetch(
 def ledger_verdict(workspace: Workspace) -> Any:
     rows = LedgerEntry.objects.in_workspace(workspace).select_related("prompt", "version").order_by("pk")
     blocks = LedgerBlock.objects.in_workspace(workspace).order_by("sequence")
-    gone = LedgerRollOff.objects.in_workspace(workspace).order_by("-block__sequence").first()
+    gone = LedgerExpiry.objects.in_workspace(workspace).order_by("-block__sequence").first()
     sealed = [(build_ledger_row(row), row.seal) for row in rows]
     return verify_ledger(map(build_block_row, blocks), sealed, gone.block.sequence if gone else 0)
 

@@ -15,7 +15,7 @@ from personas.errors import DomainError
 from personas.members.services import remove_member
 from personas.models import (
     Agent,
-    KeptDraft,
+    FormDraft,
     Membership,
     Memory,
     ReleasePolicy,
@@ -207,7 +207,7 @@ def test_a_preview_stores_nothing(deck: Deck, as_alice: Client, django_assert_ma
         q["sql"] for q in queries.captured_queries if q["sql"].startswith(("INSERT", "UPDATE", "DELETE"))
     ]
     assert not [sql for sql in written if "django_session" not in sql]
-    assert not KeptDraft.objects.in_workspace(deck.workspace).exists()
+    assert not FormDraft.objects.in_workspace(deck.workspace).exists()
 
 
 def test_the_editor_reads_the_stored_version_with_few_queries(
@@ -644,7 +644,7 @@ def test_a_draft_found_without_its_author_would_be_detected(
     deck: Deck, as_alice: Client, as_bob: Client, alice: Any, monkeypatch: Any
 ) -> None:
     def query_any_draft(workspace: int, person: int, family: str, key: str) -> Any:
-        return KeptDraft.objects.in_workspace(workspace).filter(family=family, key=key)
+        return FormDraft.objects.in_workspace(workspace).filter(family=family, key=key)
 
     monkeypatch.setattr("personas.drafts.services.query_draft", query_any_draft)
     with pytest.raises(AssertionError):

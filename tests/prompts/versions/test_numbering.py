@@ -182,7 +182,7 @@ def get_state(workspace) -> tuple[Any, ...]:
     assert [fault for prompt in prompts for fault in find_chain_faults(prompt)] == []
     assert all(build_label_move_row(move).hash(move.previous_hash) == move.hash for move in moves)
     return (
-        [(row.last_number, row.latest_id, row.last_move, row.is_held, row.is_live) for row in prompts],
+        [(row.last_number, row.latest_id, row.last_move, row.is_pinned, row.is_active) for row in prompts],
         list(labels.values_list("prompt_id", "name", "version_id")),
         moves.count(),
         PromptVersion.objects.in_workspace(workspace).count(),

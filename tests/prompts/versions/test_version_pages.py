@@ -342,7 +342,7 @@ def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, pro
     assert "Roll back production" not in page(as_alice, "agents/pilot/versions/")
     assert production(prompt) == 1
     assert "New builds do not change it" in page(as_alice, "agents/pilot/versions/")
-    assert "Automatic releases resumed" in submit(as_alice, f"prompts/{prompt.pk}/follow/")
+    assert "Automatic releases resumed" in submit(as_alice, f"prompts/{prompt.pk}/unpin/")
     assert production(prompt) == 2
     move = LabelMove.unscoped.filter(prompt=prompt, reason="rollback").get()
     assert (move.note, move.author_label) == ("Too wise.", "alice@example.com")

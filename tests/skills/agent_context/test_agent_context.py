@@ -15,7 +15,7 @@ from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file
-from skills.models import AgentContext, Reach, RefreshRun, Source
+from skills.models import AgentContext, AssignedTo, RefreshRun, Source
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -100,7 +100,7 @@ def get_reader(browser, agent):
 # --- content -------------------------------------------------------------------------------------------
 
 
-def test_files_in_force_are_shown_in_the_order_they_are_read(reader, as_bob):
+def test_active_files_are_shown_in_the_order_they_are_read(reader, as_bob):
     response = as_bob.get(context_url(reader))
     page = response.content.decode()
     assert [one.file.path for one in response.context["effective_context"].files] == [
@@ -185,7 +185,7 @@ def test_a_quarantined_file_of_another_folder_does_not_affect_the_agent(reader, 
 def test_an_assigned_skill_is_withheld_when_it_is_quarantined(agent, source, root, as_bob):
     path = write_skill(root, "tea")
     refreshed(source)
-    assign_skill_file(file_at(source, path), Reach.CHOSEN, [agent], by=BY)
+    assign_skill_file(file_at(source, path), AssignedTo.SELECTED, [agent], by=BY)
     write(root / path, (root / path).read_text() + "\u202e\n")
     refreshed(source)
     assert (
@@ -195,7 +195,7 @@ def test_an_assigned_skill_is_withheld_when_it_is_quarantined(agent, source, roo
 
 
 def test_pending_and_missing_files_are_shown(workspace, agent, root, as_bob):
-    source = make_source(workspace, root, "By hand", adoption="by_hand")
+    source = make_source(workspace, root, "By hand", approval="manual")
     skill = write_skill(root, "tea")
     refreshed(source)
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
@@ -213,7 +213,7 @@ def test_pending_and_missing_files_are_shown(workspace, agent, root, as_bob):
 def test_an_assigned_untrusted_skill_is_pending(agent, source, root, as_bob):
     path = write_skill(root, "tea")
     refreshed(source)
-    assign_skill_file(file_at(source, path), Reach.ALL, [], by=BY)
+    assign_skill_file(file_at(source, path), AssignedTo.ALL, [], by=BY)
     assert [file.path for file in as_bob.get(context_url(agent)).context["pending_files"]] == [path]
 
 
@@ -288,7 +288,7 @@ def test_the_live_part_is_returned_only_after_a_change(reader, source, root, wor
     path = write_skill(root, "pot", folder="elsewhere/")
     refreshed(source)
     assert poll()
-    assign_skill_file(file_at(source, path), Reach.CHOSEN, [reader], by=BY)
+    assign_skill_file(file_at(source, path), AssignedTo.SELECTED, [reader], by=BY)
     assert poll()
     choose_context(reader, source, "pi", working_directory="docs", expected=reader.revision, by=BY)
     assert poll()

@@ -11,7 +11,7 @@ from prompts.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_context
 from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file
-from skills.models import Reach
+from skills.models import AssignedTo
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.skills.files.file_samples import approve_file_at, file_at, write
@@ -72,7 +72,7 @@ def test_an_agent_without_a_source_judges_by_its_layout(workspace, source):
         make_agent(workspace, "nora", layout="nova"),
     )
     approve_file_at(source, PATH)
-    assign_skill_file(file_at(source, PATH), Reach.ALL, [], by=BY)
+    assign_skill_file(file_at(source, PATH), AssignedTo.ALL, [], by=BY)
     assert (list_used(moltis), list_used(nova)) == (["tea"], [])
 
 

@@ -31,12 +31,12 @@ def write_skill(root: Path, name: str, *, folder: str = "", description: str = "
 def file_at(source: Source, path: str = "AGENTS.md") -> Any:
     """Return a ContextFile, typed as Any because tests know which revisions are set."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return rows.select_related("source", "newest__content", "in_force__content", "agreed").get(path=path)
+    return rows.select_related("source", "latest__content", "active__content", "approved").get(path=path)
 
 
 def approve_file_at(source: Source, path: str = "AGENTS.md") -> Any:
     file = file_at(source, path)
-    return approve_file(file, digest=file.newest.digest if file.newest and file.is_there else "", by=BY)
+    return approve_file(file, digest=file.latest.digest if file.latest and file.exists else "", by=BY)
 
 
 def make_source_in_every_state(workspace: Workspace, root: Path, **values: Any) -> Source:

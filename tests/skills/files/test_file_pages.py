@@ -17,7 +17,7 @@ from personas.models import AuditEvent, Content
 from personas.roles import Role
 from skills.agent_context.services import choose_context
 from skills.files.services import waive_findings
-from skills.models import ContextFile, FileAgent, FileRevision, PushedFile, Reach, Source, Waiver
+from skills.models import AssignedTo, ContextFile, FileAgent, FileRevision, PushedFile, Source, Waiver
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -120,7 +120,7 @@ def test_a_quarantined_revision_is_shown_with_glyphs_reasons_and_the_text_in_for
 
 
 def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_force(poisoned, as_bob):
-    finding = poisoned.newest.findings[0]
+    finding = poisoned.latest.findings[0]
     response = as_bob.get(file_url(poisoned))
     page = response.content.decode()
     assert f'href="{file_url(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
@@ -128,7 +128,7 @@ def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_f
     assert "Changes from live revision 1 to revision 2" in page
 
 
-def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, root, as_bob):
+def test_a_active_change_is_compared_with_the_last_approved_revision(source, root, as_bob):
     approve_file_at(source)
     for text in ("Be brief.\n", "Be brief and kind.\n"):
         write(root / "AGENTS.md", text)
@@ -144,7 +144,7 @@ def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
     assert "Not reviewed yet. This revision is live, but no prompt contains it." in response.content.decode()
 
 
-def test_text_that_is_not_in_force_is_labelled(tea, as_bob):
+def test_text_that_is_not_active_is_labelled(tea, as_bob):
     page = as_bob.get(file_url(tea)).content.decode()
     assert "Revision 1 (not live)" in page
     assert "Live: revision" not in page
@@ -182,7 +182,7 @@ def test_a_revision_is_compared_with_the_one_before_it_and_its_findings_have_the
     response = as_bob.get(file_url(poisoned, "revisions/2/"))
     assert response.context["earlier"].number == 1
     assert OVERRIDE in response.content.decode()
-    assert f'is-flagged" id="L{poisoned.newest.findings[0]["line"]}"' in response.content.decode()
+    assert f'is-flagged" id="L{poisoned.latest.findings[0]["line"]}"' in response.content.decode()
     assert as_bob.get(file_url(poisoned, "revisions/1/")).context["earlier"] is None
     assert as_bob.get(file_url(poisoned, "revisions/3/")).status_code == 404
 
@@ -195,7 +195,7 @@ def test_a_download_has_the_exact_bytes(poisoned, as_bob):
 
 def test_an_erased_revision_has_a_page_that_says_so(source, as_bob):
     file = file_at(source)
-    Content.unscoped.filter(digest=file.newest.digest).update(data=None)
+    Content.unscoped.filter(digest=file.latest.digest).update(data=None)
     for page in ("", "revisions/1/"):
         assert "The text was erased" in as_bob.get(file_url(file, page)).content.decode()
     assert as_bob.get(file_url(file, "revisions/1/raw/")).status_code == 404
@@ -233,9 +233,9 @@ def test_the_number_of_queries_does_not_grow_with_the_history(source, root, as_b
         return len(captured)
 
     before = count_queries()
-    FileRevision.unscoped.bulk_create(copy_revision(file.newest, number) for number in range(2, 30))
+    FileRevision.unscoped.bulk_create(copy_revision(file.latest, number) for number in range(2, 30))
     last = FileRevision.unscoped.get(file=file, number=29)
-    ContextFile.unscoped.filter(pk=file.pk).update(newest=last)
+    ContextFile.unscoped.filter(pk=file.pk).update(latest=last)
     write(root / "AGENTS.md", "Words after all of these.\n")
     refreshed(source)
     # A further revision adds only the last approved text to the page, which is loaded with the file.
@@ -243,14 +243,14 @@ def test_the_number_of_queries_does_not_grow_with_the_history(source, root, as_b
     assert len(as_bob.get(file_url(file)).context["page"].object_list) == 25
 
 
-# --- adopting and ignoring -----------------------------------------------------------------------------
+# --- approving and ignoring ---------------------------------------------------------------------------
 
 
 def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     file = file_at(source)
-    response = as_bob.post(file_url(file, "adopt/"), {"digest": file.newest.digest}, follow=True)
+    response = as_bob.post(file_url(file, "approve/"), {"digest": file.latest.digest}, follow=True)
     assert "Approved: AGENTS.md." in response.content.decode()
-    assert (reload_file(file).state, reload_file(file).is_settled) == ("current", True)
+    assert (reload_file(file).state, reload_file(file).is_resolved) == ("current", True)
     by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
     assert by_bob.filter(verb="approved", kind="file").count() == 1
 
@@ -258,33 +258,33 @@ def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
 def test_a_digest_that_was_not_viewed_is_not_approved(source, as_bob):
     file = file_at(source)
     for digest in ("", "0" * 64, "x" * 5_000):
-        response = as_bob.post(file_url(file, "adopt/"), {"digest": digest}, follow=True)
+        response = as_bob.post(file_url(file, "approve/"), {"digest": digest}, follow=True)
         assert "changed after you opened this page" in response.content.decode(), digest
-        assert not reload_file(file).is_settled, digest
+        assert not reload_file(file).is_resolved, digest
 
 
 def test_a_quarantined_revision_cannot_be_approved(poisoned, as_bob):
-    response = as_bob.post(file_url(poisoned, "adopt/"), {"digest": poisoned.newest.digest}, follow=True)
+    response = as_bob.post(file_url(poisoned, "approve/"), {"digest": poisoned.latest.digest}, follow=True)
     assert "allow its findings first" in response.content.decode()
-    assert reload_file(poisoned).in_force.content.text == GOOD
+    assert reload_file(poisoned).active.content.text == GOOD
 
 
 def test_a_file_is_ignored_and_unignored(source, as_bob):
     file = file_at(source)
     as_bob.post(file_url(file, "ignore/"))
-    assert (reload_file(file).state, reload_file(file).in_force) == ("ignored", None)
+    assert (reload_file(file).state, reload_file(file).active) == ("ignored", None)
     page = as_bob.get(file_url(file)).content.decode()
     assert "left out of all prompts" in page
     assert "Stop ignoring" in page
-    as_bob.post(file_url(file, "heed/"))
-    assert (reload_file(file).state, reload_file(file).in_force.number) == ("new", 1)
+    as_bob.post(file_url(file, "unignore/"))
+    assert (reload_file(file).state, reload_file(file).active.number) == ("new", 1)
 
 
 def test_an_action_redirects_to_the_page_it_came_from(source, as_bob, workspace):
     file = file_at(source)
     back = f"/w/{workspace.slug}/inbox/?state=new"
     assert as_bob.post(file_url(file, "ignore/"), {"back": back}).url == back
-    assert as_bob.post(file_url(file, "heed/"), {"back": "https://evil.example/"}).url == file_url(file)
+    assert as_bob.post(file_url(file, "unignore/"), {"back": "https://evil.example/"}).url == file_url(file)
 
 
 # --- waiving -------------------------------------------------------------------------------------------
@@ -292,12 +292,12 @@ def test_an_action_redirects_to_the_page_it_came_from(source, as_bob, workspace)
 
 def waiver_data(file, **changes):
     until = (TODAY + timedelta(days=7)).isoformat()
-    return {"reason": "A quotation.", "until": until, "digest": file.newest.digest} | changes
+    return {"reason": "A quotation.", "until": until, "digest": file.latest.digest} | changes
 
 
 def test_a_reviewer_waives_with_a_reason_and_a_last_day(poisoned, as_reviewer):
     assert as_reviewer.post(file_url(poisoned, "waive/"), waiver_data(poisoned)).status_code == 302
-    assert (reload_file(poisoned).state, reload_file(poisoned).in_force.number) == ("current", 2)
+    assert (reload_file(poisoned).state, reload_file(poisoned).active.number) == ("current", 2)
     page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "A quotation." in page
     assert "rita@example.com" in page
@@ -323,7 +323,7 @@ def test_an_invalid_waiver_shows_the_field_error_and_changes_nothing(poisoned, a
         assert response.status_code == 422, case
         assert field in response.context["waiver_form"].errors, case
         assert OVERRIDE in response.content.decode(), case
-        assert reload_file(poisoned).in_force.number == 1, case
+        assert reload_file(poisoned).active.number == 1, case
         assert not Waiver.unscoped.exists(), case
 
 
@@ -333,7 +333,7 @@ def test_a_waiver_applies_only_to_the_viewed_content(poisoned, root, as_reviewer
     refreshed(poisoned.source)
     response = as_reviewer.post(file_url(poisoned, "waive/"), data, follow=True)
     assert "changed after you opened this page" in response.content.decode()
-    assert reload_file(poisoned).in_force.number == 1
+    assert reload_file(poisoned).active.number == 1
 
 
 def test_nothing_is_waived_where_nothing_is_in_quarantine(source, as_alice):
@@ -344,7 +344,7 @@ def test_nothing_is_waived_where_nothing_is_in_quarantine(source, as_alice):
 
 def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
-    row = waive_findings(poisoned, digest=poisoned.newest.digest, reason="Why not.", until=until, by=BY)
+    row = waive_findings(poisoned, digest=poisoned.latest.digest, reason="Why not.", until=until, by=BY)
     assert as_reviewer.post(file_url(poisoned, f"waivers/{row.pk}/end/")).status_code == 302
     assert reload_file(poisoned).state == "quarantined"
     page = as_reviewer.get(file_url(poisoned)).content.decode()
@@ -355,7 +355,7 @@ def test_a_waiver_can_be_ended(poisoned, as_reviewer):
 
 def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
-    row = waive_findings(poisoned, digest=poisoned.newest.digest, reason="Why not.", until=until, by=BY)
+    row = waive_findings(poisoned, digest=poisoned.latest.digest, reason="Why not.", until=until, by=BY)
     other = file_at(poisoned.source)
     assert as_reviewer.post(file_url(other, f"waivers/{row.pk}/end/")).status_code == 404
     assert Waiver.unscoped.get(pk=row.pk).ended_at is None
@@ -368,7 +368,7 @@ def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     page = as_bob.get(file_url(tea)).content.decode()
     assert "Trust and approve" in page
     assert "Not trusted yet, so agents cannot use it" in page
-    as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
+    as_bob.post(file_url(tea, "approve/"), {"digest": tea.latest.digest})
     assert "Trusted in its current form" in as_bob.get(file_url(tea)).content.decode()
     write_skill(root, "tea", description="Makes coffee.")
     refreshed(tea.source)
@@ -394,7 +394,7 @@ def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
 
 def test_skills_with_the_same_name_are_listed_with_the_winner(tea, as_bob, workspace, agent, root):
     choose_context(agent, tea.source, "plain", working_directory="", expected=agent.revision, by=BY)
-    as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
+    as_bob.post(file_url(tea, "approve/"), {"digest": tea.latest.digest})
     assert not as_bob.get(file_url(tea)).context["conflicts"]
     make_skill(workspace, "tea", for_all_agents=True)
     other = write_skill(root, "tea", folder="docs/")
@@ -409,34 +409,34 @@ def test_skills_with_the_same_name_are_listed_with_the_winner(tea, as_bob, works
 
 
 def test_a_skill_is_assigned_to_agents(tea, as_bob, agent):
-    as_bob.post(file_url(tea, "reach/"), {"reach": "chosen", "agents": [agent.pk]})
-    assert reload_file(tea).reach == Reach.CHOSEN
+    as_bob.post(file_url(tea, "assign/"), {"assigned_to": "selected", "agents": [agent.pk]})
+    assert reload_file(tea).assigned_to == AssignedTo.SELECTED
     assert [link.agent for link in FileAgent.unscoped.all()] == [agent]
-    as_bob.post(file_url(tea, "reach/"), {"reach": "all"})
-    assert (reload_file(tea).reach, FileAgent.unscoped.count()) == (Reach.ALL, 0)
+    as_bob.post(file_url(tea, "assign/"), {"assigned_to": "all"})
+    assert (reload_file(tea).assigned_to, FileAgent.unscoped.count()) == (AssignedTo.ALL, 0)
 
 
 BAD_REACHES: list[tuple[dict[str, object], str]] = [
-    ({}, "reach"),
-    ({"reach": "everyone"}, "reach"),
-    ({"reach": "chosen"}, "agents"),
-    ({"reach": "chosen", "agents": ["x"]}, "agents"),
-    ({"reach": "chosen", "agents": ["9" * 30]}, "agents"),
+    ({}, "assigned_to"),
+    ({"assigned_to": "everyone"}, "assigned_to"),
+    ({"assigned_to": "selected"}, "agents"),
+    ({"assigned_to": "selected", "agents": ["x"]}, "agents"),
+    ({"assigned_to": "selected", "agents": ["9" * 30]}, "agents"),
 ]
 
 
 @SOME_OR_ALL
 def test_an_invalid_reach_shows_the_field_error(tea, as_bob, chosen):
     for values, field in chosen(BAD_REACHES):
-        response = as_bob.post(file_url(tea, "reach/"), values)
+        response = as_bob.post(file_url(tea, "assign/"), values)
         assert response.status_code == 422, values
-        assert list(response.context["reach_form"].errors) == [field], values
-        assert reload_file(tea).reach == Reach.FOUND, values
+        assert list(response.context["assignment_form"].errors) == [field], values
+        assert reload_file(tea).assigned_to == AssignedTo.WHERE_FOUND, values
 
 
 def test_a_foreign_agent_is_not_among_the_choices(tea, as_bob, elsewhere):
     theirs = make_agent(elsewhere, "theirs")
-    response = as_bob.post(file_url(tea, "reach/"), {"reach": "chosen", "agents": [theirs.pk]})
+    response = as_bob.post(file_url(tea, "assign/"), {"assigned_to": "selected", "agents": [theirs.pk]})
     assert response.status_code == 422
     assert not FileAgent.unscoped.exists()
 
@@ -446,14 +446,14 @@ def test_a_skill_is_exported_as_a_folder(tea, as_bob):
     archive = zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content)))
     assert response["Content-Disposition"] == 'attachment; filename="tea.zip"'
     assert archive.namelist() == ["tea/SKILL.md"]
-    assert archive.read("tea/SKILL.md") == bytes(tea.newest.content.data)
+    assert archive.read("tea/SKILL.md") == bytes(tea.latest.content.data)
 
 
 def test_files_pushed_with_a_skill_are_exported_with_it(tea, as_bob, workspace):
-    source = make_source(workspace, tea.source.grant.path, "Pushed")
-    source.source_kind, source.grant = "pushed", None
+    source = make_source(workspace, tea.source.allowed_folder.path, "Pushed")
+    source.source_kind, source.allowed_folder = "pushed", None
     source.save()
-    data = bytes(tea.newest.content.data)
+    data = bytes(tea.latest.content.data)
     for path, content in (("a/tea/SKILL.md", data), ("a/tea/scripts/boil.sh", b"boil"), ("a/teapot", b"no")):
         row = Content.objects.in_workspace(workspace).filter(data=content).first() or Content(
             workspace=workspace, digest=path, size=len(content), data=content
@@ -469,12 +469,12 @@ def test_files_pushed_with_a_skill_are_exported_with_it(tea, as_bob, workspace):
 def test_only_skills_are_exported_and_assigned(source, as_bob):
     file = file_at(source)
     assert as_bob.get(file_url(file, "export/")).status_code == 404
-    assert as_bob.post(file_url(file, "reach/"), {"reach": "all"}).status_code == 404
+    assert as_bob.post(file_url(file, "assign/"), {"assigned_to": "all"}).status_code == 404
 
 
 # --- permissions ---------------------------------------------------------------------------------------
 
-BUTTONS = ("adopt/", "ignore/", "heed/", "waive/", "reach/")
+BUTTONS = ("approve/", "ignore/", "unignore/", "waive/", "assign/")
 ALLOWED_BUTTONS = {
     Role.OWNER: set(BUTTONS),
     Role.ADMIN: set(BUTTONS),

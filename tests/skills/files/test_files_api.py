@@ -53,8 +53,8 @@ WAIVER = {"reason": "A known sample."}
 
 @pytest.fixture
 def by_hand(workspace: Workspace) -> Source:
-    """A source with manual adoption and one new file."""
-    source = make_pushed(workspace, "By hand", adoption="by_hand")
+    """A source with manual approval and one new file."""
+    source = make_pushed(workspace, "By hand", approval="manual")
     push_and_refresh(source, {"AGENTS.md": GOOD})
     return source
 

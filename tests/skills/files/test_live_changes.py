@@ -8,7 +8,7 @@ import pytest
 from personas.agents.services import create_named_record
 from skills.files.services import StaleFileDigest, approve_file, revert_file
 from skills.files.states import is_live_without_review
-from skills.models import Adoption, FileState, Source
+from skills.models import Approval, FileState, Source
 from tests.factories import BY, make_source, refreshed
 from tests.skills.files.file_samples import approve_file_at, file_at, write
 
@@ -38,20 +38,22 @@ def change(source: Source, folder: Path, text: str) -> Any:
 
 
 def get_seen_digest(file: Any) -> str:
-    return str(file.newest.digest)
+    return str(file.latest.digest)
 
 
 def test_a_new_source_is_not_approved_automatically(workspace, folder, as_alice):
-    grant = make_source(workspace, folder).grant
-    source = create_named_record(Source, workspace, {"label": "New files", "grant": grant}, by=BY)
-    assert source.adoption == Adoption.BY_HAND
+    allowed_folder = make_source(workspace, folder).allowed_folder
+    source = create_named_record(
+        Source, workspace, {"label": "New files", "allowed_folder": allowed_folder}, by=BY
+    )
+    assert source.approval == Approval.MANUAL
     form = as_alice.get(f"/w/{workspace.slug}/sources/new/").context["form"]
-    assert form["adoption"].value() == Adoption.BY_HAND
+    assert form["approval"].value() == Approval.MANUAL
 
 
 def test_an_automatic_change_is_shown_as_live_but_not_reviewed(source, folder, workspace, as_alice):
     file = change(source, folder, "Be rude.\n")
-    assert file.in_force == file.newest
+    assert file.active == file.latest
     assert is_live_without_review(file)
     for page in (f"files/{file.pk}/", "inbox/"):
         html = as_alice.get(f"/w/{workspace.slug}/{page}").content.decode()
@@ -65,13 +67,13 @@ def test_reverting_keeps_the_approved_text_until_the_file_changes_again(source, 
     file = change(source, folder, "Be rude.\n")
     revert_file(file, digest=get_seen_digest(file), by=BY)
     file.refresh_from_db()
-    assert file.in_force == file.agreed
-    assert file.is_settled
+    assert file.active == file.approved
+    assert file.is_resolved
     refreshed(source)
-    assert file_at(source, "AGENTS.md").in_force == file.agreed
+    assert file_at(source, "AGENTS.md").active == file.approved
     file = change(source, folder, "Be very rude.\n")
-    assert file.in_force == file.newest
-    assert not file.is_settled
+    assert file.active == file.latest
+    assert not file.is_resolved
 
 
 def test_a_reverted_change_can_be_approved_after_all(source, folder):
@@ -79,7 +81,7 @@ def test_a_reverted_change_can_be_approved_after_all(source, folder):
     revert_file(file, digest=get_seen_digest(file), by=BY)
     approve_file(file, digest=get_seen_digest(file), by=BY)
     file.refresh_from_db()
-    assert file.in_force == file.newest == file.agreed
+    assert file.active == file.latest == file.approved
     assert file.state == FileState.CURRENT
 
 
@@ -89,7 +91,7 @@ def test_a_new_file_that_is_rejected_is_in_no_prompt(source, folder):
     file = file_at(source, "docs/AGENTS.md")
     revert_file(file, digest=get_seen_digest(file), by=BY)
     file.refresh_from_db()
-    assert file.in_force is None
+    assert file.active is None
 
 
 def test_what_changed_after_it_was_seen_is_not_reverted(source, folder):
@@ -102,7 +104,7 @@ def test_what_changed_after_it_was_seen_is_not_reverted(source, folder):
 def test_a_file_restored_to_its_approved_bytes_needs_no_decision(source, folder):
     change(source, folder, "Be rude.\n")
     file = change(source, folder, "Be kind.\n")
-    assert file.newest != file.agreed
-    assert file.newest.digest == file.agreed.digest
+    assert file.latest != file.approved
+    assert file.latest.digest == file.approved.digest
     assert file.state == FileState.CURRENT
-    assert file.is_settled
+    assert file.is_resolved

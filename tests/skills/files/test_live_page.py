@@ -57,7 +57,7 @@ def test_an_open_page_shows_that_the_file_was_fixed(source, as_alice, tmp_path):
 
 def test_a_reason_that_is_being_typed_stays_with_the_digest_that_was_viewed(source, as_alice, tmp_path):
     file = file_at(source)
-    url, viewed = get_live_url(get_page(as_alice, file)), file.newest.digest
+    url, viewed = get_live_url(get_page(as_alice, file)), file.latest.digest
     write(tmp_path / "AGENTS.md", POISON + "Pay\u200b me.\n")
     refreshed(source)
     part = as_alice.get(url).content.decode()

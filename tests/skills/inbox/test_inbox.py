@@ -18,7 +18,7 @@ from personas.ui.navigation import NAV_COUNTERS
 from skills.agent_context.services import choose_context
 from skills.files.services import approve_file, assign_skill_file, ignore_file
 from skills.inbox.selectors import count_pending_files
-from skills.models import ContextFile, Reach, Source
+from skills.models import AssignedTo, ContextFile, Source
 from tests.factories import (
     BY,
     join,
@@ -115,7 +115,7 @@ def list_states(response):
 
 
 def get_checkbox_value(file):
-    return f"{file.pk}:{file.newest.digest if file.is_there else ''}"
+    return f"{file.pk}:{file.latest.digest if file.exists else ''}"
 
 
 # --- content -------------------------------------------------------------------------------------------
@@ -223,8 +223,8 @@ def test_the_inbox_counts_the_agents_a_skill_is_assigned_to(cabin, tmp_path, as_
     source = make_source(cabin, tmp_path)
     paths = [write_skill(tmp_path, name) for name in ("chosen", "everybodys", "found")]
     refreshed(source)
-    assign_skill_file(file_at(source, paths[0]), Reach.CHOSEN, [agent], by=BY)
-    assign_skill_file(file_at(source, paths[1]), Reach.ALL, [], by=BY)
+    assign_skill_file(file_at(source, paths[0]), AssignedTo.SELECTED, [agent], by=BY)
+    assign_skill_file(file_at(source, paths[1]), AssignedTo.ALL, [], by=BY)
     response = as_bob.get(CABIN)
     assert {row.file.name: row.reader_count for row in response.context["rows"]} == {
         "chosen": 1,
@@ -343,7 +343,7 @@ def test_a_poll_returns_content_only_after_a_change(source, inbox, as_bob, root,
     assert has_changed(as_bob, inbox, seen_mark)
     seen_mark = mark()
     approve_file(
-        file_at(source, "new/AGENTS.md"), digest=file_at(source, "new/AGENTS.md").newest.digest, by=BY
+        file_at(source, "new/AGENTS.md"), digest=file_at(source, "new/AGENTS.md").latest.digest, by=BY
     )
     assert has_changed(as_bob, inbox, seen_mark)
     seen_mark = mark()
@@ -356,9 +356,9 @@ def test_a_poll_returns_content_only_after_a_change(source, inbox, as_bob, root,
 def test_one_settled_while_another_arrives_is_a_change(source, inbox, as_bob, root):
     seen_mark = as_bob.get(inbox).context["mark"]
     file = file_at(source, "new/AGENTS.md")
-    ContextFile.unscoped.filter(pk=file.pk).update(is_settled=True)
+    ContextFile.unscoped.filter(pk=file.pk).update(is_resolved=True)
     twin = {"source": source, "workspace": source.workspace, "path": "twin", "file_kind": "context"}
-    ContextFile(**twin, first_seen_at=file.changed_at, changed_at=file.changed_at, newest=file.newest).save()
+    ContextFile(**twin, first_seen_at=file.changed_at, changed_at=file.changed_at, latest=file.latest).save()
     assert has_changed(as_bob, inbox, seen_mark)
 
 
@@ -383,7 +383,7 @@ def test_the_live_part_announces_the_update_and_keeps_checked_boxes(source, inbo
 def test_only_the_checked_files_are_approved(source, inbox, as_bob):
     picked = [file_at(source, "changed/AGENTS.md"), file_at(source, "missing/AGENTS.md")]
     response = as_bob.post(
-        f"{inbox}adopt/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
+        f"{inbox}approve/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
     )
     assert "2 files approved." in response.content.decode()
     assert list_states(response) == ["quarantined", "invalid", "new"]
@@ -392,13 +392,13 @@ def test_only_the_checked_files_are_approved(source, inbox, as_bob):
 def test_checkbox_values_are_short_and_expanded_from_the_page(source, inbox, as_bob):
     rows = as_bob.get(inbox).context["rows"]
     data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "pick": [rows[-1].checkbox_value]}
-    assert list_states(as_bob.post(f"{inbox}adopt/", data, follow=True)) == STATES[:-1]
+    assert list_states(as_bob.post(f"{inbox}approve/", data, follow=True)) == STATES[:-1]
 
 
 def test_all_files_of_the_page_can_be_approved_at_once(source, inbox, as_bob):
     rows = [row for row in as_bob.get(inbox).context["rows"] if row.is_approvable]
     data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "everything": "1"}
-    assert list_states(as_bob.post(f"{inbox}adopt/", data, follow=True)) == ["quarantined", "invalid"]
+    assert list_states(as_bob.post(f"{inbox}approve/", data, follow=True)) == ["quarantined", "invalid"]
 
 
 def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(source, inbox, as_bob, root):
@@ -406,20 +406,20 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
     write(root / "changed/AGENTS.md", "Something else entirely.\n")
     refreshed(source)
     response = as_bob.post(
-        f"{inbox}adopt/", {"pick": [get_checkbox_value(changed), get_checkbox_value(new)]}, follow=True
+        f"{inbox}approve/", {"pick": [get_checkbox_value(changed), get_checkbox_value(new)]}, follow=True
     )
     page = response.content.decode()
     assert "changed/AGENTS.md: The file changed after you opened this page." in page
     assert "1 file approved." in page
     assert list_states(response) == ["quarantined", "invalid", "missing", "changed"]
-    assert file_at(source, "changed/AGENTS.md").agreed.number == 1
+    assert file_at(source, "changed/AGENTS.md").approved.number == 1
 
 
 def test_a_quarantined_file_cannot_be_approved_from_the_inbox(source, inbox, as_bob):
     file = file_at(source, "quarantined/AGENTS.md")
-    response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file)]}, follow=True)
+    response = as_bob.post(f"{inbox}approve/", {"pick": [get_checkbox_value(file)]}, follow=True)
     assert "allow its findings first" in response.content.decode()
-    assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
+    assert file_at(source, "quarantined/AGENTS.md").active.number == 1
 
 
 ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]]
@@ -428,7 +428,7 @@ ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["
 @SOME_OR_ALL
 def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):
-        response = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
+        response = as_bob.post(f"{inbox}approve/", {"pick": picks}, follow=True)
         assert "Select the files that you want to approve." in response.content.decode(), picks
         assert list_states(response) == STATES, picks
 
@@ -436,16 +436,16 @@ def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
 def test_a_foreign_file_cannot_be_selected(source, inbox, as_bob, elsewhere, root):
     theirs = make_source(elsewhere, root / "new")
     refreshed(theirs)
-    response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file_at(theirs))]}, follow=True)
+    response = as_bob.post(f"{inbox}approve/", {"pick": [get_checkbox_value(file_at(theirs))]}, follow=True)
     assert "Select the files" in response.content.decode()
-    assert not file_at(theirs).is_settled
+    assert not file_at(theirs).is_resolved
 
 
 def test_approval_redirects_back_but_never_to_another_site(source, inbox, as_bob):
     back = f"{inbox}?state=new"
-    assert as_bob.post(f"{inbox}adopt/", {"back": back}).url == back
+    assert as_bob.post(f"{inbox}approve/", {"back": back}).url == back
     for bad in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", ""):
-        assert as_bob.post(f"{inbox}adopt/", {"back": bad}).url == inbox
+        assert as_bob.post(f"{inbox}approve/", {"back": bad}).url == inbox
 
 
 # --- permissions ---------------------------------------------------------------------------------------
@@ -460,10 +460,10 @@ def test_readers_see_the_inbox_and_no_buttons(source, inbox, workspace, role):
     assert "quarantined/AGENTS.md" in page
     assert "formaction" not in page
     assert 'name="pick"' not in page
-    assert browser.post(f"{inbox}adopt/", {"pick": []}).status_code == 403
+    assert browser.post(f"{inbox}approve/", {"pick": []}).status_code == 403
 
 
 def test_an_outsider_gets_404_for_the_inbox(source, inbox, as_mallory):
     for address in (inbox, f"{inbox}live/"):
         assert as_mallory.get(address).status_code == 404
-    assert as_mallory.post(f"{inbox}adopt/").status_code == 404
+    assert as_mallory.post(f"{inbox}approve/").status_code == 404

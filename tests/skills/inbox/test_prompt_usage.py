@@ -31,7 +31,7 @@ def root(tmp_path, settings, workspace):
 
 @pytest.fixture
 def source(workspace, root):
-    source = make_source(workspace, root, adoption="automatic")
+    source = make_source(workspace, root, approval="automatic")
     refreshed(source)
     return source
 

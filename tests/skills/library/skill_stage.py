@@ -31,13 +31,13 @@ def write_skill(root: Path, path: str, text: str) -> Path:
 
 def get_skill_file(source: Source, path: str) -> ContextFile:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return rows.select_related("source", "newest__content", "in_force__content").get(path=f"{path}/SKILL.md")
+    return rows.select_related("source", "latest__content", "active__content").get(path=f"{path}/SKILL.md")
 
 
 def trust_skill(source: Source, path: str) -> ContextFile:
     file = get_skill_file(source, path)
-    assert file.newest is not None
-    return approve_file(file, digest=file.newest.digest, by=BY)
+    assert file.latest is not None
+    return approve_file(file, digest=file.latest.digest, by=BY)
 
 
 def choose_source(agent: Agent, source: Source, harness: str = "plain", working_directory: str = "") -> None:

@@ -9,7 +9,7 @@ from skills.agent_context.effective import get_effective_context
 from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file
 from skills.library.selectors import get_agent_skills
-from skills.models import Reach
+from skills.models import AssignedTo
 from skills.sources.readers import get_context_reader, get_readers_by_agent
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -41,8 +41,10 @@ def make_skill_source(workspace, root):
     make_skill(workspace, "attached", agents=[agent])
     make_skill(workspace, "twice", for_all_agents=True)
     make_skill(workspace, "foreign", agents=[make_agent(workspace, "mate")])
-    assign_skill_file(file_at(source, ".agents/skills/assigned/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
-    assign_skill_file(file_at(source, ".agents/skills/everyones/SKILL.md"), Reach.ALL, [], by=BY)
+    assign_skill_file(
+        file_at(source, ".agents/skills/assigned/SKILL.md"), AssignedTo.SELECTED, [agent], by=BY
+    )
+    assign_skill_file(file_at(source, ".agents/skills/everyones/SKILL.md"), AssignedTo.ALL, [], by=BY)
     agent.refresh_from_db()
     return source, agent
 

@@ -234,7 +234,7 @@ def test_a_copy_names_the_files_that_its_instructions_refer_to(workspace, tree, 
         "Not these: [home](https://tea.example/a.md), [below](#below), [up](../other/SKILL.md), `a/b`."
     )
     write_skill(tree, ".agents/skills/tea", skill_text("tea", body=body))
-    source = make_source(workspace, tree, adoption="automatic")
+    source = make_source(workspace, tree, approval="automatic")
     refreshed(source)
     response = as_bob.post(
         f"/w/{workspace.slug}/skills/copy/{get_skill_file(source, '.agents/skills/tea').pk}/", follow=True

@@ -19,7 +19,7 @@ from prompts.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_contexts
 from skills.files.services import assign_skill_file, ignore_file
 from skills.library.list import SkillFilter, get_found_state, list_skill_entries, load_skill_items
-from skills.models import Reach, Skill, Source
+from skills.models import AssignedTo, Skill, Source
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.module_fixtures import put_back
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -170,7 +170,7 @@ def test_the_list_needs_few_queries_whatever_its_length(workspace, source, tree,
     agents = [make_agent(workspace, f"reader-{number}") for number in range(3)]
     for agent in agents:
         choose_source(agent, source)
-    assign_skill_file(get_skill_file(source, f"{GITHUB}/tea"), "chosen", agents, by=BY)
+    assign_skill_file(get_skill_file(source, f"{GITHUB}/tea"), "selected", agents, by=BY)
     make_skill(workspace, "tea", agents=agents)
     address = f"/w/{workspace.slug}/skills/"
     as_bob.get(address)
@@ -251,8 +251,8 @@ def test_the_counts_of_the_list_equal_the_contexts_of_the_agents(workspace, sour
     refreshed(source)
     for path in (".moltis/skills/tea", ".moltis/skills/odd", f"{HERE}/odd"):
         trust_skill(source, path)
-    assign_skill_file(get_skill_file(source, f"{GITHUB}/tea"), "chosen", agents[3:], by=BY)
-    assign_skill_file(get_skill_file(source, ".moltis/skills/odd"), Reach.ALL, [], by=BY)
+    assign_skill_file(get_skill_file(source, f"{GITHUB}/tea"), "selected", agents[3:], by=BY)
+    assign_skill_file(get_skill_file(source, ".moltis/skills/odd"), AssignedTo.ALL, [], by=BY)
     make_skill(workspace, "tea", agents=agents[1:3])
     make_skill(workspace, "alone", agents=[child])
 
@@ -427,12 +427,12 @@ def test_viewers_may_not_check_and_get_is_rejected(workspace, bob, as_bob, as_ma
 def test_the_trust_policy_is_shown_and_owners_change_it(workspace, source, as_alice):
     address = f"/w/{workspace.slug}/skills/"
     assert "need approval before agents can use them" in as_alice.get(address).content.decode()
-    assert get_skill_file(source, f"{HERE}/wait").in_force is None
+    assert get_skill_file(source, f"{HERE}/wait").active is None
     as_alice.post(f"{address}trust/policy/", {"needed": "0"})
-    assert get_skill_file(source, f"{HERE}/wait").in_force is not None
+    assert get_skill_file(source, f"{HERE}/wait").active is not None
     assert "as soon as they pass the scan" in as_alice.get(address).content.decode()
     as_alice.post(f"{address}trust/policy/", {"needed": "1", "in_use": "remove"})
-    assert get_skill_file(source, f"{HERE}/wait").in_force is None
+    assert get_skill_file(source, f"{HERE}/wait").active is None
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="workspace", verb="edited")
     assert events.count() == 2
 
@@ -462,8 +462,8 @@ def test_a_version_offers_the_file_of_the_skill_that_the_agent_uses(workspace, s
     assert "tea" not in get_offered_files(agent)
     choose_source(agent, source, "opal")
     offered, file = get_offered_files(agent)["tea"], get_skill_file(source, f"{HERE}/tea")
-    assert file.in_force is not None
-    assert offered.data.decode() == file.in_force.content.text
+    assert file.active is not None
+    assert offered.data.decode() == file.active.content.text
     assert offered.origin[:3] == ("context_file", str(file.pk), 1)
     skill = make_skill(workspace, "tea", body="Mine.", agents=[agent])
     offered = get_offered_files(agent)["tea"]

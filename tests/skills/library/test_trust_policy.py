@@ -23,7 +23,7 @@ def reader(workspace, tmp_path, settings):
     workspace.refresh_from_db()
     write_skill(tmp_path, "tea")
     write_skill(tmp_path, "soup")
-    source = make_source(workspace, tmp_path, adoption="automatic")
+    source = make_source(workspace, tmp_path, approval="automatic")
     refreshed(source)
     approve_file_at(source, ".agents/skills/soup/SKILL.md")
     agent = make_agent(workspace, "pilot")
@@ -89,7 +89,7 @@ def test_a_kept_skill_waits_again_when_its_text_changes(workspace, reader, tmp_p
     source = reader.context.uses.get().source
     refreshed(source)
     file = file_at(source, ".agents/skills/tea/SKILL.md")
-    assert (file.in_force.number, file.newest.number) == (1, 2)
+    assert (file.active.number, file.latest.number) == (1, 2)
 
 
 def test_the_api_keeps_skills_in_use_by_default_and_lists_them(workspace, reader, admin):

@@ -83,7 +83,7 @@ def test_a_crowded_folder_does_not_starve_the_others(source, root, as_alice, req
         files
     )
     assert not {"missing", "invalid"} & set(files.values())
-    assert file_at(source, "walk/AGENTS.md").in_force.content.text == "Changed in the meantime.\n"
+    assert file_at(source, "walk/AGENTS.md").active.content.text == "Changed in the meantime.\n"
     page = as_alice.get(f"/w/{source.workspace.slug}/sources/{source.slug}/").content.decode()
     for text in (run.error, page):
         assert RULES in text
@@ -126,14 +126,14 @@ def test_known_files_beyond_the_limit_keep_their_last_good_revision(source, root
         run = refreshed(source)
         assert (run.status, "31 files" in run.error) == ("done", True)
         files = {name: file_at(source, f"{RULES}/{name}") for name in names}
-        texts = [file.in_force.content.text for file in files.values()]
+        texts = [file.active.content.text for file in files.values()]
         assert texts == ["A later text.\n"] * 10 + [GOOD] * 20
         assert all("at most 10" in files[name].problem for name in names[10:])
         assert "missing" not in states(source).values()
     monkeypatch.undo()
     with override_settings(DRAMATIS_SOURCE_ROOTS=[root]):
         refreshed(source)
-    assert {file_at(source, f"{RULES}/{name}").in_force.content.text for name in names} == {"A later text.\n"}
+    assert {file_at(source, f"{RULES}/{name}").active.content.text for name in names} == {"A later text.\n"}
     assert not any(file_at(source, f"{RULES}/{name}").problem for name in names)
 
 

@@ -71,7 +71,7 @@ def remove(tree: Path, *names: str) -> None:
 
 def used_paths(source) -> list[str]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return sorted(rows.exclude(in_force=None).values_list("path", flat=True))
+    return sorted(rows.exclude(active=None).values_list("path", flat=True))
 
 
 def states(source) -> set[str]:
@@ -95,7 +95,7 @@ def verbs(source) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("present", "missing", "is_empty", "is_held"),
+    ("present", "missing", "is_empty", "is_pinned"),
     [
         (5, 3, False, True),
         (4, 2, False, False),
@@ -109,8 +109,10 @@ def verbs(source) -> list[str]:
         (5, 0, True, False),
     ],
 )
-def test_more_than_half_of_the_files_or_an_empty_root_is_a_mass_removal(present, missing, is_empty, is_held):
-    assert is_mass_removal(present, missing, is_empty=is_empty) == is_held
+def test_more_than_half_of_the_files_or_an_empty_root_is_a_mass_removal(
+    present, missing, is_empty, is_pinned
+):
+    assert is_mass_removal(present, missing, is_empty=is_empty) == is_pinned
 
 
 def test_an_empty_root_is_held_and_every_file_stays_in_use(source, tree):
@@ -139,7 +141,7 @@ def test_a_held_refresh_changes_no_other_file_either(source, tree):
     write_tree(tree, ("new/AGENTS.md",))
     assert refreshed(source).status == "held"
     row: Any = ContextFile.objects.in_workspace(source.workspace_id).get(source=source, path="AGENTS.md")
-    assert row.in_force.content.text == "Text of AGENTS.md.\n"
+    assert row.active.content.text == "Text of AGENTS.md.\n"
     assert "new/AGENTS.md" not in used_paths(source)
 
 

@@ -50,7 +50,7 @@ def source(workspace, tree):
 
 def file_at(source, path="AGENTS.md") -> Any:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return rows.select_related("newest", "in_force__content", "agreed").get(path=path)
+    return rows.select_related("latest", "active__content", "approved").get(path=path)
 
 
 def rewrite(path: Path, text: str) -> None:
@@ -64,7 +64,7 @@ def test_a_first_refresh_stores_files_and_their_text(source):
     file = file_at(source)
     assert (run.status, run.seen, run.read, run.refused) == ("done", 2, 2, 0)
     assert run.outcome == {"new": 2}
-    assert (file.state, file.file_kind, file.in_force.content.text) == ("new", "context", "Be kind.\n")
+    assert (file.state, file.file_kind, file.active.content.text) == ("new", "context", "Be kind.\n")
 
 
 def test_a_second_refresh_reads_nothing_and_writes_only_its_run(source):
@@ -81,12 +81,12 @@ def test_a_second_refresh_reads_nothing_and_writes_only_its_run(source):
 
 def test_a_change_is_a_new_revision_and_goes_into_force(source, tree):
     refreshed(source)
-    approve_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    approve_file(file_at(source), digest=file_at(source).latest.digest, by=BY)
     rewrite(tree / "AGENTS.md", "Be very kind.\n")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.newest.number, file.in_force.number) == ("changed", 2, 2)
-    assert file.revisions.get(number=1).last_seen_at == file.newest.first_seen_at
+    assert (file.state, file.latest.number, file.active.number) == ("changed", 2, 2)
+    assert file.revisions.get(number=1).last_seen_at == file.latest.first_seen_at
 
 
 def test_a_file_changed_with_its_size_and_modification_time_kept_is_read_again(source, tree):
@@ -102,7 +102,7 @@ def test_a_file_changed_with_its_size_and_modification_time_kept_is_read_again(s
         before.st_ino,
     )
     refreshed(source)
-    assert file_at(source).newest.content.text == "Be cold.\n"
+    assert file_at(source).latest.content.text == "Be cold.\n"
 
 
 def test_a_poisoned_revision_waits_while_the_last_good_one_stays(source, tree):
@@ -110,33 +110,33 @@ def test_a_poisoned_revision_waits_while_the_last_good_one_stays(source, tree):
     rewrite(tree / "AGENTS.md", POISON)
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.newest.verdict, file.in_force.number) == ("quarantined", "blocked", 1)
-    assert file.in_force.content.text == "Be kind.\n"
-    assert {finding["severity"] for finding in file.newest.findings} == {"block"}
+    assert (file.state, file.latest.verdict, file.active.number) == ("quarantined", "blocked", 1)
+    assert file.active.content.text == "Be kind.\n"
+    assert {finding["severity"] for finding in file.latest.findings} == {"block"}
 
 
 def test_a_waiver_lets_exactly_that_content_in(source, tree):
     rewrite(tree / "AGENTS.md", POISON)
     refreshed(source)
     file = file_at(source)
-    assert file.in_force is None
+    assert file.active is None
     until = timezone.now().date() + timedelta(days=3)
-    waive_findings(file, digest=file.newest.digest, reason="A quotation.", until=until, by=BY)
-    assert (file_at(source).state, file_at(source).in_force.number) == ("current", 1)
+    waive_findings(file, digest=file.latest.digest, reason="A quotation.", until=until, by=BY)
+    assert (file_at(source).state, file_at(source).active.number) == ("current", 1)
     rewrite(tree / "AGENTS.md", POISON + "more\n")
     refreshed(source)
-    assert (file_at(source).state, file_at(source).in_force.number) == ("quarantined", 1)
+    assert (file_at(source).state, file_at(source).active.number) == ("quarantined", 1)
 
 
 def test_an_untrusted_skill_reaches_no_agent_until_someone_trusts_it(source, tree):
     path = ".agents/skills/tea/SKILL.md"
     refreshed(source)
-    assert file_at(source, path).in_force is None
-    approve_file(file_at(source, path), digest=file_at(source, path).newest.digest, by=BY)
-    assert file_at(source, path).in_force.number == 1
+    assert file_at(source, path).active is None
+    approve_file(file_at(source, path), digest=file_at(source, path).latest.digest, by=BY)
+    assert file_at(source, path).active.number == 1
     rewrite(tree / path, (tree / path).read_text() + "Wait.\n")
     refreshed(source)
-    assert (file_at(source, path).state, file_at(source, path).in_force.number) == ("changed", 1)
+    assert (file_at(source, path).state, file_at(source, path).active.number) == ("changed", 1)
 
 
 def test_a_removed_file_leaves_and_returns(source, tree):
@@ -144,11 +144,11 @@ def test_a_removed_file_leaves_and_returns(source, tree):
     (tree / "AGENTS.md").rename(tree / "gone")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.in_force, file.newest.last_seen_at is None) == ("missing", None, False)
+    assert (file.state, file.active, file.latest.last_seen_at is None) == ("missing", None, False)
     (tree / "gone").rename(tree / "AGENTS.md")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.in_force.number, file.newest.last_seen_at) == ("new", 1, None)
+    assert (file.state, file.active.number, file.latest.last_seen_at) == ("new", 1, None)
 
 
 def test_an_unreadable_file_keeps_its_last_valid_text(source, tree):
@@ -157,20 +157,20 @@ def test_an_unreadable_file_keeps_its_last_valid_text(source, tree):
     os.mkfifo(tree / "AGENTS.md")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.in_force.number) == ("invalid", 1)
+    assert (file.state, file.active.number) == ("invalid", 1)
     assert file.problem
 
 
-def test_manual_adoption_keeps_the_old_text_until_it_is_approved(workspace, tree):
-    source = make_source(workspace, tree, adoption="by_hand")
+def test_manual_approval_keeps_the_old_text_until_it_is_approved(workspace, tree):
+    source = make_source(workspace, tree, approval="manual")
     refreshed(source)
-    assert file_at(source).in_force is None
-    approve_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    assert file_at(source).active is None
+    approve_file(file_at(source), digest=file_at(source).latest.digest, by=BY)
     rewrite(tree / "AGENTS.md", "Other words.\n")
     refreshed(source)
-    assert file_at(source).in_force.number == 1
-    approve_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
-    assert file_at(source).in_force.number == 2
+    assert file_at(source).active.number == 1
+    approve_file(file_at(source), digest=file_at(source).latest.digest, by=BY)
+    assert file_at(source).active.number == 2
 
 
 def test_the_bell_rings_for_those_who_read_the_file_and_no_others(source, tree, workspace):
@@ -190,7 +190,7 @@ def test_an_ignored_file_stays_out_whatever_its_text(source, tree):
     ignore_file(file_at(source), by=BY)
     rewrite(tree / "AGENTS.md", "Other words.\n")
     refreshed(source)
-    assert (file_at(source).state, file_at(source).in_force) == ("ignored", None)
+    assert (file_at(source).state, file_at(source).active) == ("ignored", None)
 
 
 def test_equal_contents_are_stored_once(source, tree):

@@ -35,7 +35,7 @@ from skills.rule_sets.effective import list_effective_harnesses
 from skills.sources.locks import lock_source
 from tests.database_locks import patient_connection
 from tests.factories import BY, make_source, refreshed
-from tests.skills.job_stage import get_text_in_force, list_run_statuses
+from tests.skills.job_stage import get_active_text, list_run_statuses
 
 MANY = 8
 
@@ -111,7 +111,7 @@ def test_concurrent_requests_claims_and_sweeps_never_overlap(source):
     while waiting := RefreshRun.unscoped.filter(status="queued").first():
         tasks.execute_refresh_run(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # no other worker
     assert {"done"} <= set(list_run_statuses(source)) <= {"done", "lost"}
-    assert get_text_in_force(source) == "Be kind.\n"
+    assert get_active_text(source) == "Be kind.\n"
     assert ContextFile.unscoped.get().revisions.count() == 1
 
 
@@ -213,7 +213,7 @@ def late_words(source, folder: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refresh_services, "discover_source", lambda *_: old)
         tasks.execute_refresh_run(late)
-    return get_text_in_force(source)
+    return get_active_text(source)
 
 
 def noticed(*_: int) -> None:
@@ -293,7 +293,7 @@ def test_a_result_from_before_an_edit_is_discarded_and_requested_again(source, t
     assert not ContextFile.unscoped.exists()
     assert list_run_statuses(source) == ["lost", "queued"]
     tasks.execute_refresh_run(claimed(source))
-    assert get_text_in_force(source) == "Below.\n"
+    assert get_active_text(source) == "Below.\n"
 
 
 @pytest.mark.django_db

@@ -12,7 +12,7 @@ from skills.models import RefreshRun, Source
 from skills.refresh import watch
 from skills.refresh.watch import build_watch_plan, is_path_below
 from tests.factories import BY, make_source
-from tests.skills.job_stage import get_text_in_force, is_at_rest, job_stage, sweep
+from tests.skills.job_stage import get_active_text, is_at_rest, job_stage, sweep
 from tests.workers import wait_for
 
 SECONDS = 60
@@ -154,7 +154,7 @@ def is_watched(source: Source) -> bool:
 
 
 def shows_up(source: Source, text: str, path: str = "AGENTS.md") -> bool:
-    return bool(wait_for(lambda: get_text_in_force(source, path) == text, SECONDS))
+    return bool(wait_for(lambda: get_active_text(source, path) == text, SECONDS))
 
 
 def runs_asked() -> int:
@@ -211,11 +211,11 @@ class TestWatcher:
             stage.thaw()
         (folder / "AGENTS.md").write_text("Latest.\n")
 
-        def is_there() -> bool:
+        def exists() -> bool:
             sweep()
-            return get_text_in_force(source) == "Latest.\n"
+            return get_active_text(source) == "Latest.\n"
 
-        assert wait_for(is_there, 3 * SECONDS), stage.log()
+        assert wait_for(exists, 3 * SECONDS), stage.log()
 
 
 def test_the_watcher_is_part_of_development_only():

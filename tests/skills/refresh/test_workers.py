@@ -17,7 +17,7 @@ from tests.factories import BY, make_source
 from tests.skills.job_stage import (
     JobStage,
     count_revisions,
-    get_text_in_force,
+    get_active_text,
     is_at_rest,
     is_done_once,
     job_stage,
@@ -68,13 +68,13 @@ def source(workspace, tmp_path, settings) -> Source:
 
 
 def rewrite(source: Source, text: str) -> None:
-    (Path(str(source.grant)) / "AGENTS.md").write_text(text)
+    (Path(str(source.allowed_folder)) / "AGENTS.md").write_text(text)
 
 
 def test_a_refresh_goes_through_broker_and_worker(stage, source):
     request_run(source)
     assert wait_for(lambda: is_done_once(source)), stage.log()
-    assert get_text_in_force(source) == "Be kind.\n"
+    assert get_active_text(source) == "Be kind.\n"
 
 
 def test_the_doctor_sees_a_worker_for_each_queue(stage):
@@ -103,7 +103,7 @@ def test_a_request_during_a_run_follows_at_once(stage, source):
     assert first == second
     stage.gate().unlink()
     assert wait_for(lambda: list_run_statuses(source) == ["done", "done"]), stage.log()
-    assert get_text_in_force(source) == "Be very kind.\n"
+    assert get_active_text(source) == "Be very kind.\n"
 
 
 def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
@@ -116,7 +116,7 @@ def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
     assert list_run_statuses(source) == ["running"]
     assert swept_until(lambda: is_done_once(source), 20), stage.log()
     assert list_run_statuses(source) == ["lost", "done"]
-    assert (get_text_in_force(source), count_revisions(source)) == ("Be kind.\n", 1)
+    assert (get_active_text(source), count_revisions(source)) == ("Be kind.\n", 1)
 
 
 @pytest.mark.planted
@@ -209,7 +209,7 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm, record_property)
     record_seconds(record_property, harm, began)
     assert list_run_statuses(source) == (["done"] if harm == "TERM" else ["lost", "done"])
     text = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
-    assert (get_text_in_force(source), count_revisions(source)) == (text, 1)
+    assert (get_active_text(source), count_revisions(source)) == (text, 1)
 
 
 @pytest.mark.promise("R13")
@@ -229,7 +229,7 @@ def test_a_refresh_survives_a_flushed_broker(own_stage, source, record_property)
         lambda: list_run_statuses(source) == ["done", "done"], R13_SECONDS - (time.monotonic() - began)
     )
     record_seconds(record_property, "broker flushed", began)
-    assert get_text_in_force(source) == "Be very kind.\n"
+    assert get_active_text(source) == "Be very kind.\n"
 
 
 @pytest.mark.promise("R13")
@@ -261,7 +261,7 @@ def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
     time.sleep(1)
     request_run(source)
     assert wait_for(lambda: list_run_statuses(source) == ["lost", "done", "done"]), own_stage.log()
-    assert (get_text_in_force(source), count_revisions(source)) == ("Be very kind.\n", 1)
+    assert (get_active_text(source), count_revisions(source)) == ("Be very kind.\n", 1)
 
 
 @pytest.mark.promise("R13")

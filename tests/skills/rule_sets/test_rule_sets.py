@@ -166,7 +166,7 @@ def test_a_change_is_saved_and_requests_a_refresh(workspace, source, as_alice):
     assert causes(source) == ["person", "rules"]
     refreshed(source)
     rows = ContextFile.objects.in_workspace(workspace)
-    assert {row.path: row.is_there for row in rows} == {"AGENTS.md": False, "HOUSE.md": True}
+    assert {row.path: row.exists for row in rows} == {"AGENTS.md": False, "HOUSE.md": True}
 
 
 def test_sources_that_use_other_rules_are_left_alone(workspace, source, as_alice):

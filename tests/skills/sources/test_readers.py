@@ -3,10 +3,10 @@
 import pytest
 
 from skills.discovery.harnesses import HARNESSES
-from skills.models import AgentSource, Source, SourceGrant, SourceScope
+from skills.models import AgentSource, AllowedFolder, Source, SourceScope
 from skills.sources.folders import map_directory
 
-FOLDER = Source(source_kind="folder", grant=SourceGrant(path="/srv/files"), folder="teams/red")
+FOLDER = Source(source_kind="folder", allowed_folder=AllowedFolder(path="/srv/files"), folder="teams/red")
 PUSHED = Source(source_kind="pushed")
 
 

@@ -102,10 +102,10 @@ def new_source(granted, **more):
     return {
         "label": "Team files",
         "source_kind": "folder",
-        "grant": granted.pk,
+        "allowed_folder": granted.pk,
         "folder": "deep",
         "harnesses": ["plain", "opal"],
-        "adoption": "automatic",
+        "approval": "automatic",
         "refresh_minutes": "30",
     } | more
 
@@ -126,7 +126,9 @@ def page_text(answer):
 
 
 def test_a_new_source_is_refreshed_at_once(workspace, source, as_admin):
-    answer = as_admin.post(f"/w/{workspace.slug}/sources/new/", new_source(source.grant), follow=True)
+    answer = as_admin.post(
+        f"/w/{workspace.slug}/sources/new/", new_source(source.allowed_folder), follow=True
+    )
     created = Source.objects.in_workspace(workspace).get(slug="team-files")
     assert answer.redirect_chain == [(address(created), 302)]
     assert (created.folder, created.harnesses, created.refresh_minutes) == ("deep", ["plain", "opal"], 30)
@@ -136,10 +138,10 @@ def test_a_new_source_is_refreshed_at_once(workspace, source, as_admin):
 
 
 def test_a_source_of_pushed_files_has_neither_folder_nor_schedule(workspace, source, as_admin):
-    body = new_source(source.grant, source_kind="pushed")
+    body = new_source(source.allowed_folder, source_kind="pushed")
     as_admin.post(f"/w/{workspace.slug}/sources/new/", body)
     created = Source.objects.in_workspace(workspace).get(slug="team-files")
-    assert (created.source_kind, created.grant, created.folder, created.refresh_minutes) == (
+    assert (created.source_kind, created.allowed_folder, created.folder, created.refresh_minutes) == (
         "pushed",
         None,
         "",
@@ -148,7 +150,7 @@ def test_a_source_of_pushed_files_has_neither_folder_nor_schedule(workspace, sou
 
 
 def test_hard_links_are_allowed_in_the_form_of_a_folder(workspace, source, as_admin):
-    body = new_source(source.grant, allow_hard_links="on")
+    body = new_source(source.allowed_folder, allow_hard_links="on")
     as_admin.post(f"/w/{workspace.slug}/sources/new/", body)
     created = Source.objects.in_workspace(workspace).get(slug="team-files")
     assert created.allow_hard_links
@@ -164,7 +166,7 @@ def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source,
     refreshed(source)
     rows = ContextFile.objects.in_workspace(source.workspace_id)
     file: Any = rows.get(source=source, path="AGENTS.md")
-    assert (file.state, file.in_force.number) == ("invalid", 1)
+    assert (file.state, file.active.number) == ("invalid", 1)
     for url in (address(source), f"/w/{source.workspace.slug}/files/{file.pk}/"):
         assert "The file has 2 hard links" in page_text(as_alice.get(url))
 
@@ -192,12 +194,12 @@ def test_a_skill_that_refers_to_a_file_outside_its_folder_is_named_in_each_run(s
         assert "../../cups.md" in run.refusals[0]["reason"]
     rows = ContextFile.objects.in_workspace(source.workspace_id)
     file: Any = rows.get(path=".agents/skills/tea/SKILL.md")
-    assert file.newest.verdict == "good"
+    assert file.latest.verdict == "good"
     assert "../../cups.md" in page_text(as_alice.get(f"/w/{source.workspace.slug}/files/{file.pk}/"))
 
 
 def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, source):
-    values = {"label": "Twin", "grant": source.grant, "harnesses": ["plain"]}
+    values = {"label": "Twin", "allowed_folder": source.allowed_folder, "harnesses": ["plain"]}
     created, run = add_source(workspace, values, by=BY)
     assert run.source == created
     before = RefreshRun.unscoped.count()
@@ -208,13 +210,13 @@ def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, sou
 
 BAD_INPUT: list[tuple[str, object, str]] = [
     ("label", "", "This field is required."),
-    ("grant", "", "Choose an allowed folder."),
-    ("grant", "999999", "Select a valid choice."),
+    ("allowed_folder", "", "Choose an allowed folder."),
+    ("allowed_folder", "999999", "Select a valid choice."),
     ("folder", "../other", "Names in a path cannot be empty, . or .."),
     ("folder", "/etc", "Enter a path relative to the allowed folder"),
     ("harnesses", [], "Select at least one set of discovery rules."),
     ("harnesses", ["unheard-of"], "unheard-of is not one of the available choices."),
-    ("adoption", "never", "never is not one of the available choices."),
+    ("approval", "never", "never is not one of the available choices."),
     ("refresh_minutes", "0", "greater than or equal to 1"),
     ("refresh_minutes", "10081", "less than or equal to 10080"),
     ("source_kind", "magic", "magic is not one of the available choices."),
@@ -225,16 +227,18 @@ BAD_INPUT: list[tuple[str, object, str]] = [
 def test_bad_input_is_named_under_its_field(source, as_admin, chosen):
     home = source.workspace
     for field, value, text in chosen(BAD_INPUT):
-        answer = as_admin.post(f"/w/{home.slug}/sources/new/", new_source(source.grant, **{field: value}))
+        answer = as_admin.post(
+            f"/w/{home.slug}/sources/new/", new_source(source.allowed_folder, **{field: value})
+        )
         assert answer.status_code == 422, (field, value)
         assert text in " ".join(answer.context["form"].errors[field]), (field, value)
         assert Source.objects.in_workspace(home).count() == 1, (field, value)
 
 
 def test_a_grant_of_another_workspace_cannot_be_chosen(workspace, elsewhere, tree, as_admin):
-    theirs = make_source(elsewhere, tree).grant
+    theirs = make_source(elsewhere, tree).allowed_folder
     answer = as_admin.post(f"/w/{workspace.slug}/sources/new/", new_source(theirs))
-    assert "grant" in answer.context["form"].errors
+    assert "allowed_folder" in answer.context["form"].errors
     assert Source.objects.in_workspace(workspace).count() == 1
 
 
@@ -270,7 +274,7 @@ def test_members_see_only_the_buttons_they_may_press_and_none_is_a_link(source, 
 
 
 def edited(source, **more):
-    return new_source(source.grant, label=source.label, revision=source.revision) | more
+    return new_source(source.allowed_folder, label=source.label, revision=source.revision) | more
 
 
 def test_an_edit_requests_a_refresh(source, as_alice):
@@ -294,14 +298,14 @@ def test_the_kind_of_a_source_never_changes(source, as_alice):
     assert source.source_kind == "folder"
 
 
-def test_adoption_by_a_rule_holds_at_once(workspace, tree, as_alice):
-    source = make_source(workspace, tree, "By hand", adoption="by_hand")
+def test_approval_by_a_rule_holds_at_once(workspace, tree, as_alice):
+    source = make_source(workspace, tree, "By hand", approval="manual")
     refreshed(source)
     rows = ContextFile.objects.in_workspace(workspace)
-    assert not rows.filter(in_force__isnull=False).exists()
+    assert not rows.filter(active__isnull=False).exists()
     same = {"folder": "", "harnesses": source.harnesses, "refresh_minutes": 15}
     as_alice.post(address(source, "edit/"), edited(source, **same))
-    assert rows.filter(in_force__isnull=False).count() == 2
+    assert rows.filter(active__isnull=False).count() == 2
 
 
 def test_restoring_a_revision_requests_a_refresh(source, as_alice):
@@ -344,12 +348,12 @@ def test_an_archived_source_is_not_refreshed_until_it_is_restored(source, as_ali
 
 
 def test_a_rescan_evaluates_the_known_files_again(workspace, tree):
-    source = make_source(workspace, tree, "By hand", adoption="by_hand")
+    source = make_source(workspace, tree, "By hand", approval="manual")
     refreshed(source)
-    source.adoption = "automatic"
+    source.approval = "automatic"
     source.save()
     rescan_source(source, cause="edited", by=BY)
-    assert ContextFile.objects.in_workspace(workspace).filter(in_force=None).count() == 0
+    assert ContextFile.objects.in_workspace(workspace).filter(active=None).count() == 0
 
 
 # --- page content --------------------------------------------------------------------------------------
@@ -361,7 +365,9 @@ def test_the_list_shows_state_files_and_readers(source, as_alice, agent, by_alic
     assert "Not refreshed yet" in page
     refreshed(source)
     page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
-    assert all(text in page for text in ("Done", "2 new", "Pilot", "Every 15 minutes", str(source.grant)))
+    assert all(
+        text in page for text in ("Done", "2 new", "Pilot", "Every 15 minutes", str(source.allowed_folder))
+    )
 
 
 def test_the_list_needs_the_same_number_of_queries_for_any_length(workspace, tree, as_alice, by_alice):
@@ -420,7 +426,7 @@ def test_a_withdrawn_root_is_reported_and_its_files_stay(source, as_alice, setti
     assert run.status == "failed"
     assert "Operators no longer allow this folder" in page
     assert "The previous files stay in use" in page
-    assert ContextFile.objects.in_workspace(source.workspace_id).filter(in_force__isnull=False).count() == 2
+    assert ContextFile.objects.in_workspace(source.workspace_id).filter(active__isnull=False).count() == 2
 
 
 def test_text_from_members_is_escaped(workspace, tree, as_alice):

@@ -14,7 +14,7 @@ from django.test import Client
 from personas.api_keys.format import BOT
 from personas.models import Agent, User, Workspace
 from skills.discovery.harnesses import DiscoveryCaps
-from skills.models import AgentContext, ContextFile, PushedFile, RefreshRun, Source, SourceGrant
+from skills.models import AgentContext, AllowedFolder, ContextFile, PushedFile, RefreshRun, Source
 from skills.refresh.runs import get_refresh_progress
 from tests.factories import join, make_user, refreshed
 from tests.personas.api.response_checker import TrueApi, without_id
@@ -54,9 +54,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def grant(workspace: Workspace, tmp_path: Path, settings: Any) -> SourceGrant:
+def allowed_folder(workspace: Workspace, tmp_path: Path, settings: Any) -> AllowedFolder:
     settings.DRAMATIS_SOURCE_ROOTS = [str(tmp_path)]
-    created = SourceGrant(workspace=workspace, path=str(tmp_path), note="The shelf")
+    created = AllowedFolder(workspace=workspace, path=str(tmp_path), note="The shelf")
     created.save()
     return created
 
@@ -74,15 +74,19 @@ def stored(source: Source) -> dict[str, bytes]:
 # --- records -------------------------------------------------------------------------------------------
 
 
-def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: SourceGrant) -> None:
-    assert admin.get("allowed-folders").json()["items"] == [{"path": grant.path, "note": "The shelf"}]
-    created = admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path, "message": "Ours"})
+def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, allowed_folder: AllowedFolder) -> None:
+    assert admin.get("allowed-folders").json()["items"] == [
+        {"path": allowed_folder.path, "note": "The shelf"}
+    ]
+    created = admin.post(
+        "sources", {"name": "Shelf", "allowed_folder": allowed_folder.path, "message": "Ours"}
+    )
     assert created.status_code == 201, created.content
     response = created.json()
     assert (response["slug"], response["kind"], response["allowed_folder"], response["refresh_minutes"]) == (
         "shelf",
         "folder",
-        grant.path,
+        allowed_folder.path,
         15,
     )
     assert response["last_run"] is not None
@@ -147,11 +151,11 @@ def test_rules_that_agents_go_by_are_not_taken_from_a_source(
 
 @pytest.mark.hard
 def test_sources_grants_and_runs_of_other_workspaces_are_not_found(
-    admin: TrueApi, foreign: Source, pushed: Source, grant: SourceGrant, elsewhere: Workspace
+    admin: TrueApi, foreign: Source, pushed: Source, allowed_folder: AllowedFolder, elsewhere: Workspace
 ) -> None:
-    SourceGrant(workspace=elsewhere, path=f"{grant.path}/theirs").save()
+    AllowedFolder(workspace=elsewhere, path=f"{allowed_folder.path}/theirs").save()
     one, other = (
-        admin.post("sources", {"name": "A", "allowed_folder": f"{grant.path}/{name}"})
+        admin.post("sources", {"name": "A", "allowed_folder": f"{allowed_folder.path}/{name}"})
         for name in ("theirs", "no")
     )
     assert without_id(one) == without_id(other)
@@ -249,7 +253,7 @@ def test_a_held_refresh_is_shown_and_confirmed(
     assert [row["held"] for row in admin.get("sources").json()["items"] if row["held"]] == [
         {"run": cut, "missing": 3}
     ]
-    assert file_in(pushed, "b/AGENTS.md").in_force is not None
+    assert file_in(pushed, "b/AGENTS.md").active is not None
     url = f"sources/{pushed.slug}:confirmRemoval"
     assert bot.post(url, {"run": cut}).status_code == 403
     assert narrow_admin.post(url, {"run": cut}).status_code == 403
@@ -279,7 +283,7 @@ def test_an_empty_run_does_not_hide_the_numbers_of_the_one_before(
 
 
 def test_a_crowded_folder_is_named_in_the_run(
-    admin: TrueApi, grant: SourceGrant, tmp_path: Path, workspace: Workspace
+    admin: TrueApi, allowed_folder: AllowedFolder, tmp_path: Path, workspace: Workspace
 ) -> None:
     crowd = tmp_path / "crowd"
     crowd.mkdir()
@@ -287,7 +291,7 @@ def test_a_crowded_folder_is_named_in_the_run(
         (crowd / f"{number}").touch()
     (tmp_path / "later").mkdir()
     (tmp_path / "later" / "AGENTS.md").write_text(GOOD)
-    created = admin.post("sources", {"name": "Crowd", "allowed_folder": grant.path}).json()
+    created = admin.post("sources", {"name": "Crowd", "allowed_folder": allowed_folder.path}).json()
     run_refresh(created["last_run"], workspace.pk)
     run = admin.get(f"sources/crowd/runs/{created['last_run']}").json()
     assert (run["status"], run["cut_folders"], run["seen"]) == ("done", ["crowd"], 1)
@@ -295,11 +299,11 @@ def test_a_crowded_folder_is_named_in_the_run(
 
 
 def test_hard_links_are_read_only_if_the_source_allows_them(
-    admin: TrueApi, grant: SourceGrant, tmp_path: Path, workspace: Workspace
+    admin: TrueApi, allowed_folder: AllowedFolder, tmp_path: Path, workspace: Workspace
 ) -> None:
     (tmp_path / "other.md").write_text(GOOD)
     os.link(tmp_path / "other.md", tmp_path / "AGENTS.md")
-    created = admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path})
+    created = admin.post("sources", {"name": "Shelf", "allowed_folder": allowed_folder.path})
     assert created.json()["allow_hard_links"] is False
     run = run_refresh(created.json()["last_run"], workspace.pk)
     assert [(refusal["path"], refusal["rule"]) for refusal in run.refusals] == [("AGENTS.md", "hard-link")]
@@ -422,8 +426,8 @@ def test_a_body_of_more_than_a_mebibyte_is_refused(bot: TrueApi, pushed: Source)
     assert stored(pushed) == {}
 
 
-def test_a_folder_takes_no_pushes(bot: TrueApi, admin: TrueApi, grant: SourceGrant) -> None:
-    admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path})
+def test_a_folder_takes_no_pushes(bot: TrueApi, admin: TrueApi, allowed_folder: AllowedFolder) -> None:
+    admin.post("sources", {"name": "Shelf", "allowed_folder": allowed_folder.path})
     response = bot.put("sources/shelf/files/AGENTS.md", {"text": GOOD})
     assert (response.status_code, response.json()["code"]) == (409, "not_a_push_source")
 

@@ -50,7 +50,7 @@ LIMIT = 1024 * 1024
 @pytest.fixture(scope="module", autouse=True)
 def pushed_source(cast, django_db_blocker):
     with django_db_blocker.unblock():
-        values = {"label": "Pushed", "source_kind": "pushed", "adoption": "automatic"}
+        values = {"label": "Pushed", "source_kind": "pushed", "approval": "automatic"}
         source, _ = add_source(cast.workspace, values, by=BY)
         refreshed(source)
     return source
@@ -78,7 +78,7 @@ def stored(source):
 
 
 def file_at(source, path="AGENTS.md"):
-    rows = ContextFile.objects.in_workspace(source.workspace_id).select_related("newest", "in_force__content")
+    rows = ContextFile.objects.in_workspace(source.workspace_id).select_related("latest", "active__content")
     return rows.get(source=source, path=path)
 
 
@@ -93,7 +93,7 @@ def upload(browser, source, data, **more):
 def test_pushed_files_are_found_and_kept_like_files_on_disk(source):
     run = refresh(push(source, FILES))
     assert (run.status, run.cause, run.outcome) == ("done", "push", {"new": 2})
-    assert file_at(source).in_force.content.text == "Be kind.\n"
+    assert file_at(source).active.content.text == "Be kind.\n"
     assert file_at(source, ".agents/skills/tea/SKILL.md").name == "tea"
 
 
@@ -102,13 +102,13 @@ def test_a_second_push_of_the_same_files_changes_nothing(source):
     before = list(PushedFile.unscoped.values())
     run = refresh(push(source, FILES))
     assert (run.outcome, list(PushedFile.unscoped.values())) == ({}, before)
-    assert file_at(source).newest.number == 1
+    assert file_at(source).latest.number == 1
 
 
 def test_a_changed_file_is_a_new_revision(source):
     refresh(push(source, FILES))
     refresh(push(source, {"AGENTS.md": b"Be very kind.\n"}))
-    assert (file_at(source).newest.number, set(stored(source))) == (2, set(FILES))
+    assert (file_at(source).latest.number, set(stored(source))) == (2, set(FILES))
 
 
 def test_replacing_lets_go_of_what_is_not_in_the_push(source):
@@ -134,7 +134,7 @@ def test_a_refused_file_keeps_its_content_and_the_run_has_the_reason(source):
     run = refresh(requested)
     assert ("AGENTS.md", "size") in [(refusal["path"], refusal["rule"]) for refusal in run.refusals]
     assert stored(source)["AGENTS.md"] == b"Be kind.\n"
-    assert file_at(source).in_force.number == 1
+    assert file_at(source).active.number == 1
 
 
 def test_a_corrected_file_is_no_longer_refused(source):
@@ -165,7 +165,7 @@ def test_unchanged_pushed_files_are_not_loaded_again(source):
     push(source, {"CLAUDE.md": b"Be brief.\n"})
     contents = get_pushed_content(source, get_known_stamps(source))
     assert {path for path, content in contents.items() if isinstance(content, bytes)} == {"CLAUDE.md"}
-    assert contents["AGENTS.md"] == FileStamp(9, 0, 0, 0, file_at(source).newest.digest)
+    assert contents["AGENTS.md"] == FileStamp(9, 0, 0, 0, file_at(source).latest.digest)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_push_that_leaves_out_most_files_is_held(source):
     refresh(push(source, dict.fromkeys(names, b"Be kind.\n")))
     held = refresh(push(source, {"AGENTS.md": b"Be kind.\n"}, replace=True))
     assert (held.status, held.missing_paths) == ("held", names[1:])
-    assert file_at(source, "a/AGENTS.md").in_force is not None
+    assert file_at(source, "a/AGENTS.md").active is not None
     assert refresh(confirm_removal(source, held.pk, by=BY)).outcome == {"missing": 2}
 
 
@@ -206,9 +206,9 @@ def test_files_that_are_removed_by_name_are_removed_however_many(source):
 def test_one_file_is_pushed_and_removed_by_its_path(source):
     refresh(push_file(source, "AGENTS.md", b"Be kind.\n", by=BY))
     refresh(push_file(source, "AGENTS.md", b"Be kinder.\n", by=BY))
-    assert file_at(source).newest.number == 2
+    assert file_at(source).latest.number == 2
     run = refresh(remove_pushed_file(source, "AGENTS.md", by=BY))
-    assert (run.outcome, file_at(source).in_force) == ({"missing": 1}, None)
+    assert (run.outcome, file_at(source).active) == ({"missing": 1}, None)
     verbs = AuditEvent.objects.in_workspace(source.workspace_id).order_by("pk").values_list("verb", flat=True)
     assert list(verbs)[-3:] == ["pushed", "pushed", "removed file"]
 

@@ -1,4 +1,4 @@
-"""Source grants: granted and withdrawn by operators, visible to the workspace."""
+"""Source allowed_folders: granted and withdrawn by operators, visible to the workspace."""
 
 from io import StringIO
 
@@ -7,9 +7,9 @@ from django.core.management import CommandError, call_command
 
 from personas.errors import InvalidInput, RecordInUse
 from personas.models import AuditEvent
-from skills.models import ContextFile, RefreshRun, SourceGrant
+from skills.models import AllowedFolder, ContextFile, RefreshRun
 from skills.refresh.runs import claim_run, request_refresh
-from skills.sources.grants import grant_folder, withdraw_grant
+from skills.sources.allowed_folders import allow_folder, withdraw_folder
 from tests.factories import BY, make_operator, make_source, refreshed, signed_in_operator
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -24,7 +24,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-GRANTS = "/operator/skills/sourcegrant/"
+GRANTS = "/operator/skills/allowedfolder/"
 
 
 @pytest.fixture
@@ -48,40 +48,40 @@ def last_event(workspace):
 
 
 def test_a_grant_is_noted_in_the_workspace(workspace, root):
-    grant = grant_folder(workspace, f"{root}/team/", note="For support", by=BY)
-    assert grant.path == f"{root}/team"
+    allowed_folder = allow_folder(workspace, f"{root}/team/", note="For support", by=BY)
+    assert allowed_folder.path == f"{root}/team"
     event = last_event(workspace)
-    assert (event.verb, event.object_label) == ("granted", grant.path)
-    assert event.after == {"path": grant.path, "note": "For support"}
+    assert (event.verb, event.object_label) == ("granted", allowed_folder.path)
+    assert event.after == {"path": allowed_folder.path, "note": "For support"}
 
 
 @pytest.mark.parametrize("path", ["/", "/etc", "team", "{root}/../other", "{root}-beside", ""])
 def test_only_folders_below_a_root_are_granted(workspace, root, path):
     with pytest.raises(InvalidInput) as caught:
-        grant_folder(workspace, path.format(root=root), by=BY)
+        allow_folder(workspace, path.format(root=root), by=BY)
     assert "path" in caught.value.errors
-    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    assert not AllowedFolder.objects.in_workspace(workspace).exists()
 
 
 def test_a_folder_is_granted_once(workspace, root):
-    grant_folder(workspace, str(root), by=BY)
+    allow_folder(workspace, str(root), by=BY)
     with pytest.raises(InvalidInput) as caught:
-        grant_folder(workspace, f"{root}/", by=BY)
+        allow_folder(workspace, f"{root}/", by=BY)
     assert "path" in caught.value.errors
 
 
 def test_an_unused_grant_is_withdrawn(workspace, root):
-    grant = grant_folder(workspace, str(root), by=BY)
-    withdraw_grant(grant, by=BY)
-    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    allowed_folder = allow_folder(workspace, str(root), by=BY)
+    withdraw_folder(allowed_folder, by=BY)
+    assert not AllowedFolder.objects.in_workspace(workspace).exists()
     assert (last_event(workspace).verb, last_event(workspace).before["path"]) == ("withdrawn", str(root))
 
 
 def test_a_grant_in_use_stays_and_the_refusal_names_the_source(workspace, root):
     make_source(workspace, root)
     with pytest.raises(RecordInUse, match="House files"):
-        withdraw_grant(SourceGrant.objects.in_workspace(workspace).get(), by=BY)
-    assert SourceGrant.objects.in_workspace(workspace).count() == 1
+        withdraw_folder(AllowedFolder.objects.in_workspace(workspace).get(), by=BY)
+    assert AllowedFolder.objects.in_workspace(workspace).count() == 1
 
 
 # --- admin site ----------------------------------------------------------------------------------------
@@ -90,8 +90,8 @@ def test_a_grant_in_use_stays_and_the_refusal_names_the_source(workspace, root):
 def test_an_operator_grants_a_folder(workspace, root, as_operator):
     body = {"workspace": workspace.pk, "path": f"{root}/team/", "note": "For support"}
     assert as_operator.post(f"{GRANTS}add/", body).status_code == 302
-    grant = SourceGrant.objects.in_workspace(workspace).get()
-    assert (grant.path, grant.note) == (f"{root}/team", "For support")
+    allowed_folder = AllowedFolder.objects.in_workspace(workspace).get()
+    assert (allowed_folder.path, allowed_folder.note) == (f"{root}/team", "For support")
     assert (last_event(workspace).verb, last_event(workspace).actor_label) == ("granted", "operator Otto")
 
 
@@ -100,7 +100,7 @@ def test_the_form_names_the_roots_and_refuses_others_under_the_field(workspace, 
     answer = as_operator.post(f"{GRANTS}add/", {"workspace": workspace.pk, "path": "/etc"})
     assert answer.status_code == 200
     assert "not below any of the roots" in " ".join(answer.context["adminform"].form.errors["path"])
-    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    assert not AllowedFolder.objects.in_workspace(workspace).exists()
 
 
 def test_without_roots_the_form_shows_a_hint(settings, as_operator):
@@ -109,38 +109,42 @@ def test_without_roots_the_form_shows_a_hint(settings, as_operator):
 
 
 def test_a_note_can_be_changed_and_a_folder_cannot(workspace, root, as_operator):
-    grant = grant_folder(workspace, str(root), by=BY)
+    allowed_folder = allow_folder(workspace, str(root), by=BY)
     body = {"path": f"{root}/team", "note": "Shared"}
-    assert as_operator.post(f"{GRANTS}{grant.pk}/change/", body).status_code == 302
-    grant.refresh_from_db()
-    assert (grant.path, grant.note) == (str(root), "Shared")
-    assert (last_event(workspace).verb, last_event(workspace).kind) == ("edited", "source_grant")
+    assert as_operator.post(f"{GRANTS}{allowed_folder.pk}/change/", body).status_code == 302
+    allowed_folder.refresh_from_db()
+    assert (allowed_folder.path, allowed_folder.note) == (str(root), "Shared")
+    assert (last_event(workspace).verb, last_event(workspace).kind) == ("edited", "allowed_folder")
 
 
 def test_an_operator_takes_an_unused_grant_back(workspace, root, as_operator):
-    grant = grant_folder(workspace, str(root), by=BY)
-    assert as_operator.post(f"{GRANTS}{grant.pk}/delete/", {"post": "yes"}).status_code == 302
-    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    allowed_folder = allow_folder(workspace, str(root), by=BY)
+    assert as_operator.post(f"{GRANTS}{allowed_folder.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not AllowedFolder.objects.in_workspace(workspace).exists()
     assert last_event(workspace).verb == "withdrawn"
 
 
 def test_an_operator_cannot_take_a_grant_from_under_a_source(workspace, root, as_operator):
     make_source(workspace, root)
-    grant = SourceGrant.objects.in_workspace(workspace).get()
-    page = as_operator.get(f"{GRANTS}{grant.pk}/delete/").content.decode()
+    allowed_folder = AllowedFolder.objects.in_workspace(workspace).get()
+    page = as_operator.get(f"{GRANTS}{allowed_folder.pk}/delete/").content.decode()
     assert "House files" in page
-    as_operator.post(f"{GRANTS}{grant.pk}/delete/", {"post": "yes"})
-    chosen = {"action": "delete_selected", "_selected_action": [grant.pk], "post": "yes"}
+    as_operator.post(f"{GRANTS}{allowed_folder.pk}/delete/", {"post": "yes"})
+    chosen = {"action": "delete_selected", "_selected_action": [allowed_folder.pk], "post": "yes"}
     as_operator.post(GRANTS, chosen)
-    assert SourceGrant.objects.in_workspace(workspace).count() == 1
+    assert AllowedFolder.objects.in_workspace(workspace).count() == 1
     assert last_event(workspace).verb != "withdrawn"
 
 
 def test_several_unused_grants_go_at_once_each_with_its_event(workspace, root, as_operator):
-    grants = [grant_folder(workspace, path, by=BY) for path in (str(root), f"{root}/team")]
-    chosen = {"action": "delete_selected", "_selected_action": [grant.pk for grant in grants], "post": "yes"}
+    allowed_folders = [allow_folder(workspace, path, by=BY) for path in (str(root), f"{root}/team")]
+    chosen = {
+        "action": "delete_selected",
+        "_selected_action": [allowed_folder.pk for allowed_folder in allowed_folders],
+        "post": "yes",
+    }
     as_operator.post(GRANTS, chosen)
-    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    assert not AllowedFolder.objects.in_workspace(workspace).exists()
     events = AuditEvent.objects.in_workspace(workspace).filter(verb="withdrawn")
     assert sorted(event.object_label for event in events) == [str(root), f"{root}/team"]
 
