@@ -80,7 +80,9 @@ def request_workspace_rebuilds(workspace_id: int, prompt_ids: Sequence[int], cur
 
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:
     """List the verification runs that no worker has started, as pairs of workspace id and run id."""
-    rows = VerificationRun.unscoped.filter(state=VerificationState.QUEUED, requested_at__lt=now - GRACE_PERIOD)
+    rows = VerificationRun.unscoped.filter(
+        state=VerificationState.QUEUED, requested_at__lt=now - GRACE_PERIOD
+    )
     return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
 
 
