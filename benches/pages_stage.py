@@ -188,7 +188,7 @@ def describe_stage(workspace: Workspace, owner: User) -> dict[str, object]:
         "workspace": workspace.slug,
         "agent": prompt.agent.slug,
         "part": f"souls:{soul.slug}",
-        "typed": {"label": soul.label, "text": f"{soul.text}\nOne more line.\n", "revision": soul.revision},
+        "typed": {"label": soul.name, "text": f"{soul.text}\nOne more line.\n", "revision": soul.revision},
         "prompt": prompt.pk,
         "last": prompt.last_number,
         "fetch": entry.pk,

@@ -116,7 +116,7 @@ class WorkspaceRowAdmin(ReadOnlyAdmin):
 @admin.register(Source)
 class SourceAdmin(WorkspaceRowAdmin):
     list_display = (
-        "label",
+        "name",
         "workspace",
         "source_kind",
         "allowed_folder",

@@ -200,8 +200,6 @@ class NamedResource(RecordResource[Any]):
     If a create request contains no slug, the slug is derived from the name.
     """
 
-    api_names = {"label": "name"}
-
     create_only_fields = ("slug",)
     optional_fields = ("slug",)
     schema_overrides = {"slug": slug_schema()}
@@ -226,7 +224,6 @@ class IdentityResource(NamedResource):
     """
 
     model = Identity
-    api_names = {"label": "name", "name": "display_name"}
     name, singular = "identities", "identity"
     file_name = "IDENTITY.md"
     has_compiled_lookup = True
@@ -255,11 +252,10 @@ class UserProfileResource(NamedResource):
     """
 
     model = UserProfile
-    api_names = {"label": "name", "name": "display_name"}
     name, singular = "user-profiles", "user profile"
     file_name = "USER.md"
     has_compiled_lookup = True
-    search_fields = ("label", "slug", "name")
+    search_fields = ("name", "slug", "display_name")
     schema_overrides = {"extra": EXTRA_SCHEMA}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[UserProfile]:

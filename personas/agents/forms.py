@@ -48,12 +48,12 @@ CREATE_LINKS = {
 
 class IdentityForm(RecordForm):
     model = Identity
-    model_fields = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    model_fields = ("name", "display_name", "emoji", "creature", "vibe", "text", "extra")
     editors = {"text": "markdown", "extra": "yaml"}
     labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
     help_texts = {
-        "label": _("The name your team sees in lists."),
-        "name": _("What the agent calls itself."),
+        "name": _("The name your team sees in lists."),
+        "display_name": _("What the agent calls itself."),
         "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
         "creature": _("Completes “You are a …”."),
         "vibe": _("Completes “Your vibe: …”."),
@@ -64,7 +64,7 @@ class IdentityForm(RecordForm):
         (
             _("Identity"),
             _("Who the agent is, in a few words."),
-            ("label", "name", "emoji", "creature", "vibe"),
+            ("name", "display_name", "emoji", "creature", "vibe"),
         ),
         (_("Description"), "", ("text",)),
         ("IDENTITY.md", "", ("extra",)),
@@ -73,13 +73,13 @@ class IdentityForm(RecordForm):
 
 class SoulForm(RecordForm):
     model = Soul
-    model_fields = ("label", "text")
+    model_fields = ("name", "text")
     editors = {"text": "markdown"}
     help_texts = {
-        "label": _("The name your team sees in lists."),
+        "name": _("The name your team sees in lists."),
         "text": _("Markdown. If empty, agents use the built-in default soul."),
     }
-    fieldsets = ((_("Soul"), _("A personality that agents can share."), ("label", "text")),)
+    fieldsets = ((_("Soul"), _("A personality that agents can share."), ("name", "text")),)
 
 
 class AgentForm(RecordForm):

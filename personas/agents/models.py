@@ -36,10 +36,10 @@ class Identity(Named):
     """An agent's name, emoji, creature and vibe; imported from and exported to IDENTITY.md."""
 
     kind = "identity"
-    content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    content = ("name", "display_name", "emoji", "creature", "vibe", "text", "extra")
     usage_fields = frozenset()
 
-    name = LineField(max_length=80, blank=True)
+    display_name = LineField(max_length=80, blank=True)
     emoji = LineField(max_length=32, blank=True)
     creature = LineField(max_length=120, blank=True)
     vibe = LineField(max_length=200, blank=True)
@@ -54,7 +54,7 @@ class Identity(Named):
         validate_extra_front_matter(self.extra, IDENTITY_KEYS, lambda: render_identity(self.as_file()))
 
     def as_file(self) -> IdentityFile:
-        return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
+        return IdentityFile(self.display_name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using("identity", self.workspace_id, self.pk)
@@ -67,7 +67,7 @@ class Soul(Named):
     """A personality in Markdown, shared by any number of agents; imported from and exported to SOUL.md."""
 
     kind = "soul"
-    content = ("label", "text")
+    content = ("name", "text")
     usage_fields = frozenset()
 
     text = ProseField(max_length=60_000, blank=True)

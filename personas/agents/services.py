@@ -25,14 +25,14 @@ def create_named_record(
 ) -> N:
     """Create a shared record. If `values` contains no slug, derive an unused slug from the label."""
     for _try in range(MAX_SLUG_ATTEMPTS):
-        slug = values.get("slug") or find_free_slug(model, workspace, values.get("label", ""))
+        slug = values.get("slug") or find_free_slug(model, workspace, values.get("name", ""))
         try:
             return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
         except InvalidInput:
             is_taken = model.objects.in_workspace(workspace).filter(slug=slug).exists()
             if values.get("slug") or not is_taken:
                 raise
-    raise InvalidInput.on("label", _("That name was just taken. Try again."))
+    raise InvalidInput.on("name", _("That name was just taken. Try again."))
 
 
 def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, label: str) -> str:

@@ -63,7 +63,7 @@ class AgentListPages(RecordPages[Agent]):
     sorts = {
         "name": ("name",),
         "layout": ("layout", "name"),
-        "soul": ("soul__label", "name"),
+        "soul": ("soul__name", "name"),
         "changed": ("updated_at",),
     }
     default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
@@ -73,9 +73,9 @@ class AgentListPages(RecordPages[Agent]):
         "description",
         "layout",
         "release_policy",
-        "identity__label",
-        "soul__label",
-        "user_profile__label",
+        "identity__name",
+        "soul__name",
+        "user_profile__name",
         "parent__slug",
         "working_directory",
         "directories",
@@ -191,9 +191,9 @@ class IdentityPages(PersonaFilePages[Identity]):
     one, many = _("identity"), _("Identities")
     name, icon, templates = "identities", "identity", "personas/identities"
     lede = _("Who your agents are: name, emoji, creature and vibe. Several agents can share an identity.")
-    usage_param, search_fields = "identity", ("label", "name", "creature", "vibe")
-    sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
-    default_sort, bulk_actions = "label", ARCHIVE_ACTIONS
+    usage_param, search_fields = "identity", ("name", "display_name", "creature", "vibe")
+    sorts = NAMED_RECORD_SORTS | {"display_name": ("display_name", "name"), "creature": ("creature", "name")}
+    default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
     file_name = "IDENTITY.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Identity]:
@@ -208,8 +208,8 @@ class SoulPages(PersonaFilePages[Soul]):
     one, many = _("soul"), _("Souls")
     name, icon, templates = "souls", "soul", "personas/souls"
     lede = _("Personalities in Markdown. Some layouts use a built-in default for agents without a soul.")
-    usage_param, search_fields = "soul", ("label", "text")
-    sorts, default_sort, bulk_actions = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
+    usage_param, search_fields = "soul", ("name", "text")
+    sorts, default_sort, bulk_actions = NAMED_RECORD_SORTS, "name", ARCHIVE_ACTIONS
     file_name = "SOUL.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Soul]:

@@ -33,9 +33,9 @@ TOMBSTONE = {"erased": True}
 # Fields to erase, by kind of record. Other kinds hold no personal data of the users that agents talk to.
 ERASABLE_FIELDS: dict[type[Record], tuple[str, ...]] = {
     Memory: ("text", "source"),
-    UserProfile: ("label", "name", "timezone", "location", "notes", "extra"),
+    UserProfile: ("name", "display_name", "timezone", "location", "notes", "extra"),
 }
-ERASED_VALUES = {Memory: {"text": ERASED_TEXT}, UserProfile: {"label": ERASED_TEXT}}
+ERASED_VALUES = {Memory: {"text": ERASED_TEXT}, UserProfile: {"name": ERASED_TEXT}}
 
 # URL segment and lookup field of each kind of record. They identify the drafts of a record.
 DRAFT_KEYS: dict[type[Record], tuple[str, str]] = {

@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                                 ],
                             ),
                         ),
-                        ("name", core.db.fields.LineField(blank=True, max_length=80)),
+                        ("display_name", core.db.fields.LineField(blank=True, max_length=80)),
                         ("emoji", core.db.fields.LineField(blank=True, max_length=32)),
                         ("creature", core.db.fields.LineField(blank=True, max_length=120)),
                         ("vibe", core.db.fields.LineField(blank=True, max_length=200)),
@@ -136,7 +136,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -190,7 +190,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -207,7 +207,7 @@ class Migration(migrations.Migration):
                                 ],
                             ),
                         ),
-                        ("name", core.db.fields.LineField(blank=True, max_length=80)),
+                        ("display_name", core.db.fields.LineField(blank=True, max_length=80)),
                         (
                             "timezone",
                             core.db.fields.LineField(

@@ -50,6 +50,7 @@ DISPLAY_NAMES = {
     "documentation_examples": _("Documentation examples"),
     "documentation_main": _("Main documentation"),
     "disable_model_invocation": _("Disable model invocation"),
+    "display_name": _("Display name"),
     "emoji": _("Emoji"),
     "entry": _("Entry point"),
     "expires_at": _("Expires at"),

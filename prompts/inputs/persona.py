@@ -35,7 +35,7 @@ class EffectivePersona:
         if row is not None:
             row = cast("records.Identity", row)
             return prompt_inputs.Identity(
-                row.name, row.emoji, row.creature, row.vibe, row.text, build_record_origin(row)
+                row.display_name, row.emoji, row.creature, row.vibe, row.text, build_record_origin(row)
             )
         if file is None:
             return None
@@ -55,7 +55,7 @@ class EffectivePersona:
         if row is not None:
             row = cast("records.UserProfile", row)
             return prompt_inputs.UserProfile(
-                row.name, row.timezone, row.location, row.notes, build_record_origin(row)
+                row.display_name, row.timezone, row.location, row.notes, build_record_origin(row)
             )
         if file is None:
             return None

@@ -254,7 +254,7 @@ class AuthorSearch:
         return ""
 
     def describe_revision(self, row: Revision) -> str:
-        names = [str(row.data.get(name) or "") for name in ("label", "name", "title", "text")]
+        names = [str(row.data.get(name) or "") for name in ("name", "title", "text")]
         name = shorten_text(next((one for one in names if one), ""), MAX_NAME_LENGTH)
         cause = {"kind": row.kind, "id": row.object_id, "revision": row.number}
         key = (row.kind, row.object_id, row.number)

@@ -107,5 +107,5 @@ def get_context_fingerprint(agent: Agent, reader: ContextReader | None) -> list[
 def get_source_reader_key(reader: ContextReader | None) -> tuple[Any, ...]:
     if reader is None:
         return ()
-    sources = [(use.source_id, use.source.label, use.bot_location) for use in reader.uses]
+    sources = [(use.source_id, use.source.name, use.bot_location) for use in reader.uses]
     return (sources, repr(reader.harness), reader.searched_sources, reader.directory)

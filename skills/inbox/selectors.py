@@ -107,7 +107,7 @@ class InboxGroup:
 
     state: str
     slug: str
-    label: str
+    name: str
     matching: int
     fingerprint: tuple[Any, ...]
 
@@ -116,14 +116,14 @@ def list_inbox_groups(workspace: Workspace, search: str = "") -> list[InboxGroup
     """Count the pending files by state and source with one query."""
     matching = Count("pk", filter=Q(path__icontains=search)) if search else Count("pk")
     rows = list_pending_files(workspace).order_by("state", "source__slug")
-    groups: Any = rows.values("state", "source__slug", "source__label").annotate(
+    groups: Any = rows.values("state", "source__slug", "source__name").annotate(
         matching=matching, **FINGERPRINT_AGGREGATES
     )
     return [
         InboxGroup(
             row["state"],
             row["source__slug"],
-            row["source__label"],
+            row["source__name"],
             row["matching"],
             tuple(row[name] for name in FINGERPRINT_AGGREGATES),
         )
@@ -137,7 +137,7 @@ class InboxCounts:
 
     states: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)
-    labels: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     total: int = 0
 
     @property
@@ -156,7 +156,7 @@ def build_inbox_counts(groups: Iterable[InboxGroup], filters: InboxFilter) -> In
     """
     counts = InboxCounts()
     for group in groups:
-        counts.labels[group.slug] = group.label
+        counts.names[group.slug] = group.name
         is_state, is_source = filters.state in {"", group.state}, filters.source in {"", group.slug}
         counts.states[group.state] += group.matching if is_source else 0
         counts.sources[group.slug] += group.matching if is_state else 0
@@ -175,7 +175,7 @@ def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
     )
     sources = Source.objects.in_workspace(workspace).filter(archived_at=None)
     latest = sources.order_by().annotate(latest=Subquery(of_source)).values("latest")
-    return runs.filter(pk__in=latest).select_related("source").order_by("source__label", "source_id")
+    return runs.filter(pk__in=latest).select_related("source").order_by("source__name", "source_id")
 
 
 def list_runs_with_refusals(workspace: Workspace | int) -> QuerySet[Any]:

@@ -84,19 +84,19 @@ def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict
 
     With fewer than two sources there are no options, unless the filter is already set.
     """
-    slugs = sorted(counts.labels, key=lambda slug: counts.labels[slug].lower())
+    slugs = sorted(counts.names, key=lambda slug: counts.names[slug].lower())
     if len(slugs) < 2 and not filters.source:
         return []
     choices = [("", _("All sources"), counts.all_sources)]
-    choices += [(slug, counts.labels[slug], counts.sources[slug]) for slug in slugs]
+    choices += [(slug, counts.names[slug], counts.sources[slug]) for slug in slugs]
     return [
         {
-            "label": label,
+            "name": name,
             "count": size,
             "is_current": filters.source == value,
             "query": format_query(InboxFilter(filters.state, value, filters.search)),
         }
-        for value, label, size in choices
+        for value, name, size in choices
     ]
 
 

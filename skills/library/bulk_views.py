@@ -45,7 +45,7 @@ ASSIGN_ALL = BulkAction(
 EXPORT_COLUMNS = [
     ExportColumn("name", lambda listed: listed.title),
     ExportColumn("description", lambda listed: listed.description),
-    ExportColumn("source", lambda listed: listed.file.source.label if listed.file else ""),
+    ExportColumn("source", lambda listed: listed.file.source.name if listed.file else ""),
     ExportColumn("path", lambda listed: listed.file.path if listed.file else ""),
     ExportColumn("state", lambda listed: listed.state),
     ExportColumn("for_all_agents", lambda listed: listed.is_for_all),

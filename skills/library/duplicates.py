@@ -242,7 +242,7 @@ def find_name_conflicts(file: ContextFile) -> NameConflicts:
     files = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
     others = files.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
     return NameConflicts(
-        list(skills), list(others.select_related("source").order_by("source__label", "path"))
+        list(skills), list(others.select_related("source").order_by("source__name", "path"))
     )
 
 

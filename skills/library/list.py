@@ -241,8 +241,8 @@ def list_namesakes(skill: Skill) -> list[SkillListItem]:
 
 def list_source_choices(workspace: Workspace) -> list[tuple[str, str]]:
     """Return slug and label of every source of the workspace, as options of the source filter."""
-    rows = Source.objects.in_workspace(workspace).order_by("label", "pk")
-    return list(rows.values_list("slug", "label"))
+    rows = Source.objects.in_workspace(workspace).order_by("name", "pk")
+    return list(rows.values_list("slug", "name"))
 
 
 def get_rows_by_key(kind: int, rows: QuerySet[R], entries: Iterable[SkillEntry]) -> dict[SkillKey, R]:

@@ -413,7 +413,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(

@@ -139,12 +139,8 @@ class SourceResource(RecordResource[Source]):
     model = Source
     name, singular = "sources", "source"
     has_bulk_actions = False
-    api_names = {
-        "label": "name",
-        "source_kind": "kind",
-        "allowed_folder": "allowed_folder",
-    }
-    search_fields = ("label", "slug", "folder", "allowed_folder__path")
+    api_names = {"source_kind": "kind"}
+    search_fields = ("name", "slug", "folder", "allowed_folder__path")
     create_only_fields = ("slug", "kind")
     optional_fields = ("slug",)
     schema_overrides = SOURCE_PROPERTIES

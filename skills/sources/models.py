@@ -88,7 +88,7 @@ class Source(Named):
 
     kind = "source"
     content = (
-        *("label", "allowed_folder", "folder", "location", "harnesses", "approval", "refresh_minutes"),
+        *("name", "allowed_folder", "folder", "location", "harnesses", "approval", "refresh_minutes"),
         "allow_hard_links",
     )
 

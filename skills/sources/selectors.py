@@ -64,7 +64,7 @@ def list_sources(workspace: Workspace | int) -> QuerySet[Source]:
             last_run_id=Subquery(runs.values("pk")[:1]),
             refreshed_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
         )
-        .order_by("label", "pk")
+        .order_by("name", "pk")
     )
 
 
@@ -124,7 +124,7 @@ def list_source_holds(workspace: Workspace | int) -> QuerySet[RefreshRun]:
     sources = Source.objects.in_workspace(workspace).filter(archived_at=None).order_by()
     latest = sources.annotate(latest=Subquery(of_source.values("pk")[:1])).values("latest")
     held = runs.filter(pk__in=latest, status=RunStatus.HELD).select_related("source")
-    return held.defer("refusals", "confirmed_paths").order_by("source__label", "source_id")
+    return held.defer("refusals", "confirmed_paths").order_by("source__name", "source_id")
 
 
 def get_source_hold(source: Source) -> RefreshRun | None:

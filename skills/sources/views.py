@@ -50,7 +50,7 @@ class SourcePages(RecordPages[Source]):
     lede = gettext_lazy(
         "Where context files and skills come from: allowed folders on the server, or pushed files."
     )
-    search_fields = ("label", "slug", "folder", "allowed_folder__path")
+    search_fields = ("name", "slug", "folder", "allowed_folder__path")
     write_permission = Permission.MANAGE_SOURCES
     # No impact preview: the effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False

@@ -76,7 +76,7 @@ def file_place(file: ContextFile, source_url: str) -> SafeString:
         kind=kind_label(file.file_kind),
         source_url=source_url,
         key=file.pk,
-        source=file.source.label,
+        source=file.source.name,
     )
 
 

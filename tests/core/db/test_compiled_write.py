@@ -50,7 +50,7 @@ def test_saved_rows_can_be_edited_and_reloaded(workspace):
 def test_existing_rows_are_updated_by_an_upsert(workspace):
     souls = [make_soul(workspace, label=label, text="Old.") for label in ("Calm", "Loud")]
     for soul in souls:
-        soul.text, soul.label = "New.", "Not stored"
+        soul.text, soul.name = "New.", "Not stored"
     Soul.objects.in_workspace(workspace).bulk_create(
         souls, update_conflicts=True, unique_fields=["id"], update_fields=["text"]
     )

@@ -93,7 +93,7 @@ def test_a_change_is_kept_while_the_factor_is_confirmed(workspace):
     Authenticator.objects.filter(user=user).delete()
     secret = give_totp(user)
     browser = signed_in(user)
-    fields = {"label": soul.label, "text": "Changed.", "expected": soul.revision}
+    fields = {"label": soul.name, "text": "Changed.", "expected": soul.revision}
     answer = browser.post(address(soul), fields)
     assert answer["Location"].startswith(REAUTHENTICATE)
     assert Soul.objects.in_workspace(workspace).get().text != "Changed."

@@ -82,7 +82,7 @@ def test_a_bad_request_gets_a_problem_with_the_location_of_the_error(
     if bad.where or bad.status == 422:
         assert bad.where in {place for error in body["errors"] for place in places(error)}, body
     assert AuditEvent.objects.in_workspace(workspace).count() == events
-    assert [soul.label for soul in Soul.objects.in_workspace(workspace)] == ["There"]
+    assert [soul.name for soul in Soul.objects.in_workspace(workspace)] == ["There"]
 
 
 def places(error: dict[str, str]) -> set[str]:

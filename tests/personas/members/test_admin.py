@@ -12,7 +12,7 @@ def as_operator(db):
 
 
 def edit(browser, soul, **values):
-    fields = {"label": soul.label, "text": soul.text, "expected": soul.revision} | values
+    fields = {"label": soul.name, "text": soul.text, "expected": soul.revision} | values
     return browser.post(f"/operator/personas/soul/{soul.pk}/change/", fields)
 
 

@@ -69,7 +69,7 @@ def test_joins_compare_the_workspace(workspace, crew):
     agents = Agent.objects.in_workspace(workspace).order_by("slug")
     joined = agents.select_related("soul", "identity")
     assert count_workspaces(joined) == 2
-    assert [agent.soul and agent.soul.label for agent in joined] == ["Calm", None, "Calm"]
+    assert [agent.soul and agent.soul.name for agent in joined] == ["Calm", None, "Calm"]
     assert count_workspaces(agents.filter(tool_links__tool__name="radio")) == 2
     assert list(agents.filter(tool_links__tool__name="radio")) == [crew[0]]
     souls = Soul.objects.in_workspace(workspace).annotate(
@@ -134,11 +134,11 @@ def test_prefetches_over_several_workspaces(workspace, elsewhere, crew):
     souls = Soul.unscoped.filter(workspace__in=[workspace, elsewhere]).order_by("label")
     with CaptureQueriesContext(connection) as log:
         found = {
-            soul.label: [agent.slug for agent in soul.agents.all()]
+            soul.name: [agent.slug for agent in soul.agents.all()]
             for soul in souls.prefetch_related("agents")
         }
         agents = Agent.unscoped.order_by("slug").prefetch_related("soul")
-        labels = [agent.soul.label for agent in agents if agent.soul]
+        labels = [agent.soul.name for agent in agents if agent.soul]
     assert {label: sorted(slugs) for label, slugs in found.items()} == {
         "Calm": ["cook", "pilot"],
         "Quiet": ["spy"],

@@ -55,7 +55,7 @@ def confirm(client: Client, path: str, data: dict[str, Any]) -> Any:
 
 def soul_form(soul: Soul, text: str) -> dict[str, Any]:
     soul.refresh_from_db()
-    return {"label": soul.label, "text": text, "revision": soul.revision}
+    return {"label": soul.name, "text": text, "revision": soul.revision}
 
 
 def test_a_save_shows_the_prompts_and_the_diff_and_saves_nothing(editor, workspace, soul, pilot):

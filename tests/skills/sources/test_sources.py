@@ -274,7 +274,7 @@ def test_members_see_only_the_buttons_they_may_press_and_none_is_a_link(source, 
 
 
 def edited(source, **more):
-    return new_source(source.allowed_folder, label=source.label, revision=source.revision) | more
+    return new_source(source.allowed_folder, label=source.name, revision=source.revision) | more
 
 
 def test_an_edit_requests_a_refresh(source, as_alice):
