@@ -157,7 +157,7 @@ class RecordAdmin(ChangeOnlyAdmin):
         links = [
             name for name in self.model.content if isinstance(self.model._meta.get_field(name), ForeignKey)
         ]
-        return [*other_fields, *links, *({"state"} & set(self.model.content))]
+        return [*other_fields, *links, *({"status"} & set(self.model.content))]
 
     def save_model(self, request: HttpRequest, obj: Record, form: Any, change: bool) -> None:
         values = {name: form.cleaned_data[name] for name in form.changed_data if name in obj.content}

@@ -20,7 +20,7 @@ from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.events.models import Event, EventCounter
 from personas.limits.models import DailyStorage, DailyUsage
 from personas.members.models import Invitation, Membership
-from personas.memories.models import Memory, MemoryState
+from personas.memories.models import Memory, MemoryStatus
 from personas.notifications.models import (
     Notification,
     NotificationDelivery,
@@ -33,7 +33,7 @@ from personas.tenancy.models import CrossWorkspaceLink, ScopedManager, UnscopedQ
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile
 from personas.webhooks.models import (
-    DeliveryState,
+    DeliveryStatus,
     EndpointStatus,
     WebhookAttempt,
     WebhookDelivery,
@@ -56,7 +56,7 @@ __all__ = [
     "CrossWorkspaceLink",
     "DailyStorage",
     "DailyUsage",
-    "DeliveryState",
+    "DeliveryStatus",
     "EndpointStatus",
     "ErasableContent",
     "Erasure",
@@ -70,7 +70,7 @@ __all__ = [
     "Invitation",
     "Membership",
     "Memory",
-    "MemoryState",
+    "MemoryStatus",
     "Named",
     "Notification",
     "NotificationDelivery",

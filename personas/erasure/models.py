@@ -55,7 +55,7 @@ class Erasure(WorkspaceOwned):
         return f"{self.kind} {self.object_id}"
 
     @property
-    def state(self) -> ErasureProgress:
+    def status(self) -> ErasureProgress:
         return ErasureProgress.REBUILDING if self.rebuilding_since else ErasureProgress.DONE
 
 

@@ -19,7 +19,7 @@ from personas.models import (
     Erasure,
     IdempotentResponse,
     Memory,
-    MemoryState,
+    MemoryStatus,
     Record,
     Revision,
     UserProfile,
@@ -151,7 +151,7 @@ def blank_record(record: Record) -> None:
     """Archive the record and remove its personal text."""
     values: dict[str, Any] = dict.fromkeys(ERASABLE_FIELDS[type(record)], "") | ERASED_VALUES[type(record)]
     if isinstance(record, Memory):
-        values |= {"state": MemoryState.REVOKED, "superseded_by": None}
+        values |= {"status": MemoryStatus.REVOKED, "superseded_by": None}
     for name, value in values.items():
         setattr(record, name, value)
     record.revision += 1

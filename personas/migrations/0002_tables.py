@@ -745,7 +745,7 @@ class Migration(migrations.Migration):
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
                         ("text", core.db.fields.ProseField(max_length=2000)),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("proposed", "Proposed"),
@@ -807,13 +807,13 @@ class Migration(migrations.Migration):
                         "constraints": [
                             models.CheckConstraint(
                                 condition=models.Q(
-                                    ("state__in", ["proposed", "active", "superseded", "revoked"])
+                                    ("status__in", ["proposed", "active", "superseded", "revoked"])
                                 ),
                                 name="memory_state_known",
                             ),
                             models.CheckConstraint(
                                 condition=models.Q(
-                                    ("superseded_by", None), ("state", "superseded"), _connector="OR"
+                                    ("superseded_by", None), ("status", "superseded"), _connector="OR"
                                 ),
                                 name="only_superseded_memories_have_a_successor",
                             ),
@@ -1666,7 +1666,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("pending", "Pending"),
@@ -1713,7 +1713,7 @@ class Migration(migrations.Migration):
                         "default_manager_name": "unscoped",
                         "indexes": [
                             models.Index(
-                                condition=models.Q(("state", "pending")),
+                                condition=models.Q(("status", "pending")),
                                 fields=["workspace", "endpoint", "due_at"],
                                 name="webhook_deliveries_due",
                             )

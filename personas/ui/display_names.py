@@ -92,7 +92,6 @@ DISPLAY_NAMES = {
     "signature": _("Signature"),
     "slug": _("Slug"),
     "snippet": _("Snippet"),
-    "state": _("Status"),
     "status": _("Status"),
     "steps": _("Steps"),
     "superseded_by": _("Superseded by"),

@@ -21,7 +21,11 @@ class UserProfileForm(RecordForm):
         "extra": _("Other YAML keys from USER.md, kept as written."),
     }
     fieldsets = (
-        (_("Person"), _("The person that the agent works for."), ("name", "display_name", "timezone", "location")),
+        (
+            _("Person"),
+            _("The person that the agent works for."),
+            ("name", "display_name", "timezone", "location"),
+        ),
         (_("Notes"), "", ("notes",)),
         ("USER.md", "", ("extra",)),
     )

@@ -29,7 +29,7 @@ from personas.accounts.encryption import UnreadableSecret, decrypt_secret
 from personas.actors import SYSTEM_ACTOR
 from personas.events.selectors import event_json
 from personas.limits.persons import get_share_key
-from personas.models import DeliveryState, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from personas.models import DeliveryStatus, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from personas.tenancy.lost_nodes import list_from_workspaces
 from personas.webhooks.fan_out import fan_out_events, list_due_endpoints, list_workspaces_to_fan_out
 from personas.webhooks.retries import get_hold, get_retry_time, parse_retry_after
@@ -266,7 +266,7 @@ def lease_endpoint(endpoint: WebhookEndpoint) -> list[WebhookDelivery]:
     # Loaded here, because the threads query nothing.
     endpoint.workspace  # noqa: B018
     due = WebhookDelivery.objects.in_workspace(endpoint.workspace_id).filter(
-        endpoint=endpoint, state=DeliveryState.PENDING, due_at__lte=now
+        endpoint=endpoint, status=DeliveryStatus.PENDING, due_at__lte=now
     )
     return list(due.select_related("event").order_by("due_at", "pk")[:TURN_DELIVERIES])
 
@@ -317,7 +317,7 @@ def store_turn_results(endpoint: WebhookEndpoint, results: Sequence[AttemptResul
     locked.leased_until = None if is_done else now + LEASE
     locked.save(update_fields=["leased_until", "failures", "failing_since", "held_until"])
     is_gone = any(result.status == GONE_STATUS for result in results)
-    is_given_up = any(result.delivery.state == DeliveryState.FAILED for result in results)
+    is_given_up = any(result.delivery.status == DeliveryStatus.FAILED for result in results)
     is_failing = locked.failing_since is not None and now - locked.failing_since > FAILING_TIME
     if is_gone or (is_given_up and is_failing):
         status = EndpointStatus.GONE if is_gone else EndpointStatus.FAILING
@@ -347,7 +347,7 @@ def store_attempts(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) 
     delivered = [result.delivery.pk for result in results if result.is_success]
     if delivered:
         rows.filter(pk__in=delivered).update(
-            state=DeliveryState.DELIVERED, finished_at=now, attempt_count=F("attempt_count") + 1
+            status=DeliveryStatus.DELIVERED, finished_at=now, attempt_count=F("attempt_count") + 1
         )
     for result in results:
         if result.is_success:
@@ -357,8 +357,8 @@ def store_attempts(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) 
         if retry_at := get_retry_time(delivery.attempt_count, result.retry_after, now):
             delivery.due_at = retry_at
         else:
-            delivery.state, delivery.finished_at = DeliveryState.FAILED, now
-        delivery.save(update_fields=["state", "attempt_count", "due_at", "finished_at"])
+            delivery.status, delivery.finished_at = DeliveryStatus.FAILED, now
+        delivery.save(update_fields=["status", "attempt_count", "due_at", "finished_at"])
 
 
 def update_health(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) -> None:

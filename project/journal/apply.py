@@ -218,7 +218,7 @@ def repeat_erasure(ending: Ending, applied: AppliedEndings) -> None:
     erasure = erase_record(
         record, reason=ending["reason"], by=Actor(label=ending["person_label"], user=person)
     )
-    if erasure.state == ErasureProgress.REBUILDING:
+    if erasure.status == ErasureProgress.REBUILDING:
         erase_pending_call_data(erasure.workspace_id, erasure.pk)
         finish_erasure(erasure.workspace_id, erasure.pk)
     tombstones.filter(pk=erasure.pk).update(at=at)

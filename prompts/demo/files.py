@@ -125,5 +125,5 @@ def approve_demo_files(source: Source, *, by: Actor, wen: Actor) -> None:
     for file in rows.select_related("source", "latest").order_by("path"):
         if file.path == IGNORED_FILE_PATH:
             ignore_file(file, by=wen)
-        elif file.latest and file.state == "new":
+        elif file.latest and file.status == "new":
             approve_file(file, digest=file.latest.digest, by=by)

@@ -174,7 +174,7 @@ def create_erasure(call: ApiRequest) -> ApiResponse:
         "also_erased": [erasure_json(one) for one in more],
         "also_contains": [same_text_json(one) for one in same_text],
     }
-    is_rebuilding = any(one.state == ErasureProgress.REBUILDING for one in erasures)
+    is_rebuilding = any(one.status == ErasureProgress.REBUILDING for one in erasures)
     return json_response(body, 202 if is_rebuilding else 201, Location=f"/api/v1/erasures/{first.pk}")
 
 
@@ -215,7 +215,7 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
         "reason": erasure.reason,
         "author": erasure.person_label,
         "erased_at": datetime_json(erasure.at),
-        "status": erasure.state.value,
+        "status": erasure.status.value,
         "versions": len(erasure.versions),
     }
 

@@ -59,7 +59,7 @@ def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attention
     ]
     queries = {
         "home": "?state=problems",
-        "inbox:list": "?state=quarantined",
+        "inbox:list": "?status=quarantined",
         "bots:list": "?status=never_released",
     }
     return [
@@ -83,7 +83,7 @@ def list_review_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionI
         (memories, ngettext("memory to approve", "memories to approve", memories), "memories:list", "memory"),
         (files, ngettext("file in the inbox", "files in the inbox", files), "inbox:list", "inbox"),
     ]
-    queries = {"releases:list": "?status=requested", "memories:list": "?state=proposed"}
+    queries = {"releases:list": "?status=requested", "memories:list": "?status=proposed"}
     return [
         AttentionItem(count, label, reverse(route, args=[slug]) + queries.get(route, ""), icon)
         for count, label, route, icon in rows

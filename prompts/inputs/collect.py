@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Literal, TypeVar, cast
 
 from personas import models as records
-from personas.models import Agent, MemoryState, Record, Workspace
+from personas.models import Agent, MemoryStatus, Record, Workspace
 from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import SkillFile
 from prompts.inputs.agent_tools import complete_agent_tool
@@ -182,7 +182,7 @@ class InputCollector:
         if not isinstance(draft, records.Memory):
             return self.loaded.memories
         others = [row for row in self.loaded.memories if row.pk != draft.pk]
-        if draft.state != MemoryState.ACTIVE:
+        if draft.status != MemoryStatus.ACTIVE:
             return others
         return sorted([*others, draft], key=lambda row: (row.pk is None, row.pk or 0))
 

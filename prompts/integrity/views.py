@@ -53,7 +53,7 @@ def build_runs_context(request: WorkspaceRequest) -> dict[str, Any]:
 
 
 def format_runs_mark(runs: list[VerificationRun]) -> str:
-    return f"{runs[0].pk}-{runs[0].state}" if runs else "none"
+    return f"{runs[0].pk}-{runs[0].status}" if runs else "none"
 
 
 def find_active_key_id(request: WorkspaceRequest) -> str:

@@ -1023,7 +1023,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("queued", "Waiting for a worker"),
@@ -1056,7 +1056,7 @@ class Migration(migrations.Migration):
                         "default_manager_name": "unscoped",
                         "constraints": [
                             models.UniqueConstraint(
-                                condition=models.Q(("state__in", ["queued", "running"])),
+                                condition=models.Q(("status__in", ["queued", "running"])),
                                 fields=("workspace",),
                                 name="one_look_at_a_time",
                             )

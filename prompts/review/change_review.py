@@ -14,7 +14,7 @@ from personas.ui.display_names import get_section_name
 from personas.ui.navigation import build_url_format
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
-from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
+from prompts.versions.diff import CachePrefix, SectionDiff, SectionStatus
 from prompts.versions.selectors import load_skill_file_texts, load_version_texts
 from skills.record_scan import FieldFinding
 from skills.scanning import scan_text
@@ -150,12 +150,12 @@ def format_token_delta(one: AffectedPrompt) -> str:
 def build_change_diff(change: SectionChange) -> SectionDiff:
     """Convert a section change to the type used for diffs of versions, ignoring leading blank lines."""
     before, after = change.before.lstrip("\n"), change.after.lstrip("\n")
-    state: SectionState = "changed" if before and after else "added" if after else "removed"
+    status: SectionStatus = "changed" if before and after else "added" if after else "removed"
     lines = SectionChange(change.section, before, after).lines
     withheld = "" if lines else _("This section is too long to show line by line.")
     return SectionDiff(
         change.section,
-        state,
+        status,
         change.tokens_before,
         change.tokens_after,
         lines,

@@ -116,7 +116,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         "text",
         extra_fields=("text", "source"),
         key="pk",
-        about="state",
+        about="status",
     ),
     build_search_kind(
         "responsibilities",

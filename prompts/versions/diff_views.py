@@ -89,7 +89,7 @@ def list_full_sections(diff: VersionDiff, segments: Sequence[Segment]) -> list[S
     texts = join_section_texts(segments)
     return [
         replace(section, lines=build_unchanged_lines(texts.get(section.name, "")))
-        if section.state == "same"
+        if section.status == "same"
         else section
         for section in diff.sections
     ]

@@ -26,7 +26,7 @@ from skills.agent_context.page import (
     request_context_refresh,
 )
 from skills.agent_context.services import SETTING_NAMES, choose_context, inherit_context
-from skills.agent_context.withheld import UNUSABLE_STATES
+from skills.agent_context.withheld import UNUSABLE_STATUSES
 from skills.models import AgentContext, Source
 
 DETAIL_TEMPLATE = "skills/contexts/detail.html"
@@ -167,8 +167,8 @@ def build_context_section(loader: AgentContextLoader, choice: ContextChoice) -> 
     return {
         "effective_context": effective,
         "choice": choice,
-        "unusable_files": [file for file in effective.withheld if file.state in UNUSABLE_STATES],
-        "missing_files": [file for file in effective.withheld if file.state not in UNUSABLE_STATES],
+        "unusable_files": [file for file in effective.withheld if file.status in UNUSABLE_STATUSES],
+        "missing_files": [file for file in effective.withheld if file.status not in UNUSABLE_STATUSES],
         "pending_files": pending,
         "characters": sum(len(effective_file.text) for effective_file in effective.files),
     }

@@ -1,4 +1,4 @@
-"""Store the result of a discovery: new files and revisions, states, and the active revisions."""
+"""Store the result of a discovery: new files and revisions, statuses, and the active revisions."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from skills.discovery import DiscoveredFile, DiscoveryResult
 from skills.files.evaluate import FileEvaluation, evaluate_file
 from skills.files.models import Verdict
 from skills.files.policy import policy_for
-from skills.files.state_changes import apply_states, notify_readers
+from skills.files.status_changes import apply_statuses, notify_readers
 from skills.models import ContextFile, FileRevision, RefreshRun, Source
 
 
@@ -102,7 +102,7 @@ def store_discovered_files(
     *,
     by_run: RefreshRun,
 ) -> dict[str, int]:
-    """Write the files that changed. Return the number of files by the state that they entered."""
+    """Write the files that changed. Return the number of files by the status that they entered."""
     now = timezone.now()
     snapshot = SourceSnapshot(
         source, now, get_files_by_path(source), ContentBatch(source.workspace), evaluations
@@ -115,15 +115,15 @@ def store_discovered_files(
     changed = [change for change in changes if change.is_changed]
     write_file_changes(snapshot, changed)
     policy = policy_for(source)
-    states_before = {change.file.pk: change.file.state for change in changed if not change.is_new}
-    changed_files = apply_states([change.file for change in changed], policy, now=now)
+    statuses_before = {change.file.pk: change.file.status for change in changed if not change.is_new}
+    changed_files = apply_statuses([change.file for change in changed], policy, now=now)
     notify_readers(source, changed_files, cause=by_run)
-    states = Counter(
-        change.file.state
+    statuses = Counter(
+        change.file.status
         for change in changed
-        if states_before.get(change.file.pk) != change.file.state or change.revision
+        if statuses_before.get(change.file.pk) != change.file.status or change.revision
     )
-    return dict(states)
+    return dict(statuses)
 
 
 def get_files_by_path(source: Source) -> dict[str, ContextFile]:
@@ -222,7 +222,7 @@ def detect_missing_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) 
 def write_file_changes(snapshot: SourceSnapshot, changes: list[FileChange]) -> None:
     """Write new contents, new files and revisions, in foreign key order.
 
-    The changed columns of the files are saved later by `apply_states`.
+    The changed columns of the files are saved later by `apply_statuses`.
     """
     workspace = snapshot.source.workspace
     snapshot.contents.save()

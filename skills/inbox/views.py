@@ -21,7 +21,7 @@ from personas.ui.counted_paginator import CountedPaginator
 from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
 from skills.agent_context.skill_validity import SkillReaders, SkillValidity
 from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
-from skills.files.reasons import STATES_BY_SEVERITY, list_state_reasons
+from skills.files.reasons import STATUSES_BY_SEVERITY, list_status_reasons
 from skills.files.selectors import (
     count_readers,
     get_compared_revisions,
@@ -42,7 +42,7 @@ from skills.inbox.selectors import (
     list_runs_with_refusals,
     list_source_refusals,
 )
-from skills.models import AssignedTo, ContextFile, FileState, RefreshRun
+from skills.models import AssignedTo, ContextFile, FileStatus, RefreshRun
 from skills.sources.readers import get_readers_by_agent
 from skills.sources.selectors import list_source_holds
 
@@ -54,7 +54,7 @@ def build_filter_context(
     return {
         "filters": filters,
         "counts": counts,
-        "tabs": build_state_tabs(counts, filters),
+        "tabs": build_status_tabs(counts, filters),
         "sources": build_source_choices(counts, filters),
         "is_narrowed": filters != InboxFilter(),
         "address": list_url,
@@ -63,16 +63,16 @@ def build_filter_context(
     }
 
 
-def build_state_tabs(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
+def build_status_tabs(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
     choices = [
-        ("", _("All"), counts.all_states),
-        *((state, state.label, counts.states[state]) for state in STATES_BY_SEVERITY),
+        ("", _("All"), counts.all_statuses),
+        *((status, status.label, counts.statuses[status]) for status in STATUSES_BY_SEVERITY),
     ]
     return [
         {
             "label": label,
             "count": size,
-            "is_current": filters.state == value,
+            "is_current": filters.status == value,
             "query": format_query(InboxFilter(value, filters.source, filters.search)),
         }
         for value, label, size in choices
@@ -94,7 +94,7 @@ def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict
             "name": name,
             "count": size,
             "is_current": filters.source == value,
-            "query": format_query(InboxFilter(filters.state, value, filters.search)),
+            "query": format_query(InboxFilter(filters.status, value, filters.search)),
         }
         for value, name, size in choices
     ]
@@ -102,12 +102,12 @@ def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict
 
 def format_query(filters: InboxFilter, **more: str) -> str:
     """Format the filters as a query string that starts with a question mark."""
-    params = {"state": filters.state, "source": filters.source, "q": filters.search} | more
+    params = {"status": filters.status, "source": filters.source, "q": filters.search} | more
     return "?" + urlencode({name: value for name, value in params.items() if value})
 
 
 PAGE_SIZE = 50
-APPROVABLE_STATES = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
+APPROVABLE_STATUSES = {FileStatus.NEW, FileStatus.CHANGED, FileStatus.MISSING}
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class InboxRow:
 
     @property
     def reasons(self) -> list[str]:
-        return list_state_reasons(self.file)
+        return list_status_reasons(self.file)
 
     @property
     def reader_label(self) -> str:
@@ -160,7 +160,7 @@ class InboxRow:
 
     @property
     def is_approvable(self) -> bool:
-        return self.file.state in APPROVABLE_STATES
+        return self.file.status in APPROVABLE_STATUSES
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -267,7 +267,7 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
         ],
         "refused": list_source_refusals(runs, known_paths),
         "holds": [hold for hold in holds if is_run_shown(hold, filters)],
-        "can_approve": any(file.state in APPROVABLE_STATES for file in files),
+        "can_approve": any(file.status in APPROVABLE_STATUSES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
 
@@ -279,8 +279,8 @@ def judge_skills(readers: SkillReaders, files: Iterable[ContextFile]) -> dict[in
 
 
 def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
-    state = request.GET.get("state", "")
-    known = state if state in STATES_BY_SEVERITY else ""
+    status = request.GET.get("status", "")
+    known = status if status in STATUSES_BY_SEVERITY else ""
     return InboxFilter(
         known, get_query_param(request, "source")[:100], get_query_param(request, "q").strip()[:200]
     )
@@ -289,9 +289,9 @@ def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
 def is_run_shown(run: RefreshRun, filters: InboxFilter) -> bool:
     """Return whether the filters allow the refusals or the hold of this run.
 
-    They have no file state and are not searched, so a state filter or a search text hides them.
+    They have no file status and are not searched, so a status filter or a search text hides them.
     """
-    return not filters.state and not filters.search and filters.source in {"", run.source.slug}
+    return not filters.status and not filters.search and filters.source in {"", run.source.slug}
 
 
 def get_reader_count(file: ContextFile, matched_count: int) -> int | None:

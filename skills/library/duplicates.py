@@ -241,9 +241,7 @@ def find_name_conflicts(file: ContextFile) -> NameConflicts:
     skills = Skill.objects.in_workspace(file.workspace_id).filter(name=file.name, archived_at=None)
     files = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
     others = files.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
-    return NameConflicts(
-        list(skills), list(others.select_related("source").order_by("source__name", "path"))
-    )
+    return NameConflicts(list(skills), list(others.select_related("source").order_by("source__name", "path")))
 
 
 def find_effective_skills(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, AgentSkill | None]]:

@@ -161,7 +161,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("new", "New"),
@@ -255,7 +255,9 @@ class Migration(migrations.Migration):
                         "abstract": False,
                         "default_manager_name": "unscoped",
                         "indexes": [
-                            models.Index(fields=["workspace", "is_resolved", "state"], name="files_by_state"),
+                            models.Index(
+                                fields=["workspace", "is_resolved", "status"], name="files_by_status"
+                            ),
                             models.Index(fields=["workspace", "file_kind", "name"], name="files_by_name"),
                         ],
                         "constraints": [
@@ -263,7 +265,7 @@ class Migration(migrations.Migration):
                             models.CheckConstraint(
                                 condition=models.Q(
                                     (
-                                        "state__in",
+                                        "status__in",
                                         [
                                             "new",
                                             "current",

@@ -1,6 +1,6 @@
 """Hold a refresh in which most files of a source are missing, until a person confirms the removal.
 
-An unmounted volume looks like a folder without files. A held refresh changes no file: each keeps its state
+An unmounted volume looks like a folder without files. A held refresh changes no file: each keeps its status
 and its text in prompts. A later refresh that finds the files again ends the hold.
 """
 

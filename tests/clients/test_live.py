@@ -18,7 +18,7 @@ from personas.actors import Actor
 from personas.agents.services import create_named_record
 from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key, revoke_key
-from personas.models import Memory, MemoryState, Task, Workspace
+from personas.models import Memory, MemoryStatus, Task, Workspace
 from prompts.assembly.layouts import LAYOUTS
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
@@ -149,7 +149,7 @@ def remember_proposes_one_memory(client: Driver, workspace: Workspace) -> None:
     text = f"{type(client).__name__} likes tea."
     memory = client.call("remember", text, agent="pilot")
     [row] = Memory.objects.in_workspace(workspace).exclude(pk__in=before)
-    assert (row.pk, row.text, row.state) == (memory.id, text, MemoryState.PROPOSED)
+    assert (row.pk, row.text, row.state) == (memory.id, text, MemoryStatus.PROPOSED)
 
 
 def a_step_is_ticked_and_opened_again(client: Driver, task: Task) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from personas.errors import DomainError
-from personas.models import Agent, Channel, Memory, MemoryState, Responsibility
+from personas.models import Agent, Channel, Memory, MemoryStatus, Responsibility
 from personas.records.services import archive_record
 from personas.roles import Role
 from personas.work.services import order_responsibilities
@@ -243,7 +243,7 @@ def test_own_memories_come_before_shared_ones_and_others_stay_out(as_bob, worksp
 
 def test_a_memory_shows_the_channels_whose_prompts_contain_it(as_bob, workspace, pilot):
     make_memory(workspace, "Known fact.", agent=pilot)
-    make_memory(workspace, "Guessed fact.", agent=pilot, state=MemoryState.PROPOSED)
+    make_memory(workspace, "Guessed fact.", agent=pilot, state=MemoryStatus.PROPOSED)
     rebuild_agents(workspace, [pilot.pk])
     answer = as_bob.get("/w/harbour/agents/pilot/memory/")
     html = answer.content.decode()
@@ -256,7 +256,7 @@ def test_a_memory_shows_the_channels_whose_prompts_contain_it(as_bob, workspace,
 def test_memories_are_filtered_by_state_and_owner_in_the_query_string(as_bob, workspace, pilot):
     make_memory(workspace, "Own fact.", agent=pilot)
     make_memory(workspace, "Shared fact.")
-    make_memory(workspace, "Guess.", state=MemoryState.PROPOSED)
+    make_memory(workspace, "Guess.", state=MemoryStatus.PROPOSED)
 
     def list_texts(query):
         rows = as_bob.get(f"/w/harbour/agents/pilot/memory/?{query}").context["page"].object_list

@@ -12,7 +12,7 @@ from personas.api_keys.scopes import VERBS_BY_KIND
 from personas.api_keys.services import create_key
 from personas.members.services import invite_member
 from personas.memories.services import revoke_memory
-from personas.models import Agent, Event, MemoryState, Soul, User, WebhookDelivery, Workspace
+from personas.models import Agent, Event, MemoryStatus, Soul, User, WebhookDelivery, Workspace
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from personas.webhooks.services import create_endpoint, send_test_event
@@ -72,7 +72,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
     channel, tool = make_channel(workspace, slug="harbour"), make_tool(workspace, name="read_file")
     soul, identity, profile = make_soul(workspace), make_identity(workspace), make_profile(workspace)
     agent = make_agent(workspace, slug="mira", channels=[channel], tools=[tool], soul=soul)
-    memory = make_memory(workspace, agent=agent, state=MemoryState.PROPOSED)
+    memory = make_memory(workspace, agent=agent, state=MemoryStatus.PROPOSED)
     duty = make_responsibility(agent, title="Water the plants")
     task = make_task(workspace, agent=agent, steps=[{"title": "One", "is_done": False}])
     skill = make_skill(workspace, name="release-notes", agents=[agent])
@@ -185,7 +185,7 @@ def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
         for verb in ("archive", "restore")
     }
     revoked = revoke_memory(make_memory(workspace, text="Revoked."), by=BY)
-    proposed = make_memory(workspace, text="Proposed.", state=MemoryState.PROPOSED)
+    proposed = make_memory(workspace, text="Proposed.", state=MemoryStatus.PROPOSED)
     decisions = {f"/api/v1/memories:{verb} ids": [proposed.pk] for verb in ("approve", "reject")}
     duties = agent.responsibilities.values_list("pk", flat=True)
     return {

@@ -419,12 +419,12 @@ def test_the_breaker_opens_after_a_few_failures_and_tries_again_after_a_pause():
     for _ in range(MAX_FAILURES):
         assert not breaker.is_open
         breaker.record_failure()
-    states = [breaker.is_open]
+    statuses = [breaker.is_open]
     now[0] += OPEN_SECONDS
-    states.append(breaker.is_open)
+    statuses.append(breaker.is_open)
     breaker.record_failure()
-    states.append(breaker.is_open)
+    statuses.append(breaker.is_open)
     breaker.record_success()
     breaker.record_failure()
-    states.append(breaker.is_open)
-    assert states == [True, False, True, False]
+    statuses.append(breaker.is_open)
+    assert statuses == [True, False, True, False]

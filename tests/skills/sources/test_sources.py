@@ -166,7 +166,7 @@ def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source,
     refreshed(source)
     rows = ContextFile.objects.in_workspace(source.workspace_id)
     file: Any = rows.get(source=source, path="AGENTS.md")
-    assert (file.state, file.active.number) == ("invalid", 1)
+    assert (file.status, file.active.number) == ("invalid", 1)
     for url in (address(source), f"/w/{source.workspace.slug}/files/{file.pk}/"):
         assert "The file has 2 hard links" in page_text(as_alice.get(url))
 
@@ -359,7 +359,7 @@ def test_a_rescan_evaluates_the_known_files_again(workspace, tree):
 # --- page content --------------------------------------------------------------------------------------
 
 
-def test_the_list_shows_state_files_and_readers(source, as_alice, agent, by_alice, workspace):
+def test_the_list_shows_status_files_and_readers(source, as_alice, agent, by_alice, workspace):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
     page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
     assert "Not refreshed yet" in page
@@ -397,7 +397,7 @@ def test_the_list_needs_the_same_number_of_queries_for_any_length(workspace, tre
     assert len(queries_of_four) <= 10, "\n".join(queries_of_four)  # nine, and the count of the inbox
 
 
-def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(source, tree, as_alice):
+def test_the_page_shows_files_with_their_statuses_and_refusals_with_their_reasons(source, tree, as_alice):
     (tree / "OPAL.md").mkdir()
     refreshed(source)
     page = page_text(as_alice.get(address(source)))
@@ -408,14 +408,14 @@ def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(
     assert re.search(r"\b\d+ s\b", page)
 
 
-def test_files_are_narrowed_by_state(source, as_alice):
+def test_files_are_narrowed_by_status(source, as_alice):
     refreshed(source)
-    ContextFile.objects.in_workspace(source.workspace_id).filter(path="AGENTS.md").update(state="invalid")
-    page = page_text(as_alice.get(address(source, "?state=invalid")))
+    ContextFile.objects.in_workspace(source.workspace_id).filter(path="AGENTS.md").update(status="invalid")
+    page = page_text(as_alice.get(address(source, "?status=invalid")))
     assert "1–1 of 1" in page
     assert "deep/AGENTS.md" not in page
-    assert "No files with this status" in page_text(as_alice.get(address(source, "?state=missing")))
-    assert "1–2 of 2" in page_text(as_alice.get(address(source, "?state=made-up&page=x")))
+    assert "No files with this status" in page_text(as_alice.get(address(source, "?status=missing")))
+    assert "1–2 of 2" in page_text(as_alice.get(address(source, "?status=made-up&page=x")))
 
 
 def test_a_withdrawn_root_is_reported_and_its_files_stay(source, as_alice, settings):
@@ -447,20 +447,20 @@ def live(browser, source, **query):
     return browser.get(address(source, "live/"), query)
 
 
-def get_progress_state(answer):
+def get_progress_status(answer):
     return answer.context["progress"].signature, answer.context["progress"].last_finished_pk
 
 
 def test_live_parts_are_silent_while_nothing_happens(source, as_viewer):
     refreshed(source)
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     quiet = live(as_viewer, source, seen=signature, ended=ended)
     assert (quiet.status_code, quiet.content) == (204, b"")
 
 
 def test_progress_is_shown_during_a_refresh(source, as_viewer):
     refreshed(source)
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     run = request_refresh(source, cause="person", by=BY)
     assert "Waiting to start" in page_text(live(as_viewer, source, seen=signature, ended=ended))
     runs_of(source).filter(pk=run.pk).update(
@@ -470,16 +470,16 @@ def test_progress_is_shown_during_a_refresh(source, as_viewer):
     figures = page_text(answer)
     assert all(f"<dd>{number}</dd>" in figures for number in (41, 7, 3))
     assert "source-results" not in figures
-    signature, _ = get_progress_state(answer)
+    signature, _ = get_progress_status(answer)
     assert live(as_viewer, source, seen=signature, ended=ended).status_code == 204
     runs_of(source).filter(pk=run.pk).update(seen=42)
     assert live(as_viewer, source, seen=signature, ended=ended).status_code == 200
 
 
 def test_the_end_of_a_refresh_updates_the_files(source, as_viewer):
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     refreshed(source)
-    over = page_text(live(as_viewer, source, seen=signature, ended=ended, state="new"))
+    over = page_text(live(as_viewer, source, seen=signature, ended=ended, status="new"))
     assert 'id="source-results" hx-swap-oob="outerHTML"' in over
     assert "Refresh finished: Done." in over
     assert "deep/AGENTS.md" in over
@@ -489,7 +489,7 @@ def test_the_end_of_a_refresh_updates_the_files(source, as_viewer):
 
 def test_a_poll_needs_few_queries(source, as_viewer):
     refreshed(source)
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     with CaptureQueriesContext(connection) as queries:
         live(as_viewer, source, seen=signature, ended=ended)
     assert len(queries) <= 6

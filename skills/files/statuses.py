@@ -1,11 +1,12 @@
-"""Compute the state of a file and the revision that prompts may use. Pure functions."""
+"""Compute the status of a file and the revision that prompts may use. Pure functions."""
 
 from dataclasses import dataclass
 
-from skills.models import Approval, ContextFile, FileRevision, FileState, Verdict
+from skills.models import Approval, ContextFile, FileRevision, FileStatus, Verdict
 
-# Prompts are served with a warning for each file in one of these states, even if they use an older revision.
-WITHHELD_STATES = frozenset({FileState.INVALID, FileState.QUARANTINED, FileState.MISSING})
+# Prompts are served with a warning for each file with one of these statuses, even if an older revision
+# is used.
+WITHHELD_STATUSES = frozenset({FileStatus.INVALID, FileStatus.QUARANTINED, FileStatus.MISSING})
 
 
 @dataclass(frozen=True)
@@ -39,24 +40,24 @@ def is_same_content(one: FileRevision, other: FileRevision | None) -> bool:
 
 def is_live_without_review(file: ContextFile) -> bool:
     """Whether prompts use content that nobody has approved, because its source approves automatically."""
-    is_pending = file.state in (FileState.NEW, FileState.CHANGED)
+    is_pending = file.status in (FileStatus.NEW, FileStatus.CHANGED)
     return is_pending and file.active_id is not None and file.active_id == file.latest_id
 
 
-def get_file_state(file: ContextFile, policy: FilePolicy) -> FileState:
-    """Return the most severe state that applies to the file."""
+def get_file_status(file: ContextFile, policy: FilePolicy) -> FileStatus:
+    """Return the most severe status that applies to the file."""
     if file.is_ignored:
-        return FileState.IGNORED
+        return FileStatus.IGNORED
     if not file.exists:
-        return FileState.MISSING
+        return FileStatus.MISSING
     latest = file.latest
     if file.problem or latest is None or latest.verdict == Verdict.INVALID:
-        return FileState.INVALID
+        return FileStatus.INVALID
     if not policy.is_sound(file, latest):
-        return FileState.QUARANTINED
+        return FileStatus.QUARANTINED
     if is_same_content(latest, file.approved):
-        return FileState.CURRENT
-    return FileState.NEW if file.approved_id is None else FileState.CHANGED
+        return FileStatus.CURRENT
+    return FileStatus.NEW if file.approved_id is None else FileStatus.CHANGED
 
 
 def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevision | None:

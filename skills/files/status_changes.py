@@ -1,4 +1,4 @@
-"""Recompute states and effective revisions of files, and notify the agents that read them."""
+"""Recompute statuses and effective revisions of files, and notify the agents that read them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -8,16 +8,16 @@ from personas.actors import SYSTEM_ACTOR, Actor
 from personas.events.services import build_event, record_events
 from personas.models import Agent, Event
 from personas.signals import agent_changed
-from skills.files.states import WITHHELD_STATES, FilePolicy, get_effective_revision, get_file_state
-from skills.models import AssignedTo, ContextFile, FileAgent, FileState, RefreshRun, Source
+from skills.files.statuses import WITHHELD_STATUSES, FilePolicy, get_effective_revision, get_file_status
+from skills.models import AssignedTo, ContextFile, FileAgent, FileStatus, RefreshRun, Source
 from skills.sources.readers import get_readers_by_agent
 
 # States in which a file is in the inbox until a member has decided.
-WAITING_STATES = frozenset({FileState.NEW, FileState.CHANGED, FileState.QUARANTINED, FileState.MISSING})
+WAITING_STATUSES = frozenset({FileStatus.NEW, FileStatus.CHANGED, FileStatus.QUARANTINED, FileStatus.MISSING})
 SAVED_COLUMNS = [
     *(
         "file_kind",
-        "state",
+        "status",
         "problem",
         "exists",
         "is_ignored",
@@ -30,8 +30,8 @@ SAVED_COLUMNS = [
 ]
 
 
-def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: datetime) -> list[ContextFile]:
-    """Recompute and save the state and the active revision of each file.
+def apply_statuses(files: Collection[ContextFile], policy: FilePolicy, *, now: datetime) -> list[ContextFile]:
+    """Recompute and save the status and the active revision of each file.
 
     Return the files whose text in prompts changes, and those that become or cease to be withheld: prompts
     are served with a warning for each withheld file.
@@ -39,18 +39,18 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
     changed, events = [], []
     for file in files:
         is_changed, used = False, get_effective_revision(file, policy)
-        state = get_file_state(file, policy)
+        status = get_file_status(file, policy)
         if (used.digest if used else "") != (file.active.digest if file.active else ""):
             changed.append(file)
             file.changed_at = now
             is_changed = True
-        elif state != file.state and not WITHHELD_STATES.isdisjoint((state, file.state)):
+        elif status != file.status and not WITHHELD_STATUSES.isdisjoint((status, file.status)):
             changed.append(file)
-        is_waiting = state != file.state and state in WAITING_STATES and not file.is_resolved
-        file.active, file.state = used, state
+        is_waiting = status != file.status and status in WAITING_STATUSES and not file.is_resolved
+        file.active, file.status = used, status
         events += [build_file_event(file, "context_file.changed")] if is_changed else []
         events += [build_file_event(file, "context_file.waiting")] if is_waiting else []
-        if state == FileState.CURRENT:
+        if status == FileStatus.CURRENT:
             # Also if the approved content came back after other content.
             file.is_resolved = True
         # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
@@ -65,7 +65,7 @@ def build_file_event(file: ContextFile, name: str) -> Event:
         "file_id": file.pk,
         "source_id": file.source_id,
         "kind": file.file_kind,
-        "status": str(file.state),
+        "status": str(file.status),
         "digest": used.digest if used else None,
     }
     return build_event(file.workspace_id, name, data)
