@@ -809,7 +809,7 @@ class Migration(migrations.Migration):
                                 condition=models.Q(
                                     ("status__in", ["proposed", "active", "superseded", "revoked"])
                                 ),
-                                name="memory_state_known",
+                                name="memory_status_known",
                             ),
                             models.CheckConstraint(
                                 condition=models.Q(

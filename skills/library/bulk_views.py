@@ -62,7 +62,7 @@ class SkillBulkPages(SkillFilePages):
         UNASSIGN,
         ASSIGN_ALL,
         replace(ARCHIVE_ACTION, statuses=("", "trusted")),
-        replace(RESTORE_ACTION, statuses=("aside",)),
+        replace(RESTORE_ACTION, statuses=("ignored",)),
     )
 
     def apply_give(self, skill: Skill, request: WorkspaceRequest) -> Skill:

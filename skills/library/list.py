@@ -25,16 +25,16 @@ MATCH_ALL, MATCH_NONE = Q(pk__gt=0), Q(pk__lt=0)
 FOUND_SKILL_FILTERS: dict[str, Q] = {
     "": ~Q(status=FileStatus.IGNORED),
     "trusted": Q(status__in=USABLE_STATUSES, active=F("latest")),
-    "waiting": Q(status__in=USABLE_STATUSES) & ~Q(active=F("latest")),
+    "pending": Q(status__in=USABLE_STATUSES) & ~Q(active=F("latest")),
     "quarantined": Q(status=FileStatus.QUARANTINED),
     "invalid": Q(status=FileStatus.INVALID),
     "missing": Q(status=FileStatus.MISSING),
-    "aside": Q(status=FileStatus.IGNORED),
+    "ignored": Q(status=FileStatus.IGNORED),
 }
 SKILL_RECORD_FILTERS = {
     "": Q(archived_at=None),
     "trusted": Q(archived_at=None),
-    "aside": Q(archived_at__isnull=False),
+    "ignored": Q(archived_at__isnull=False),
 }
 
 
@@ -139,7 +139,7 @@ class SkillListItem:
     def status(self) -> str:
         if self.file is not None:
             return get_found_status(self.file)
-        return "aside" if self.skill and self.skill.is_archived else "trusted"
+        return "ignored" if self.skill and self.skill.is_archived else "trusted"
 
 
 def get_found_description(file: ContextFile | None) -> str:
@@ -154,8 +154,8 @@ def get_found_description(file: ContextFile | None) -> str:
 def get_found_status(file: ContextFile) -> str:
     """Return the status of a discovered skill as a key of FOUND_SKILL_FILTERS."""
     if file.status not in USABLE_STATUSES:
-        return "aside" if file.status == FileStatus.IGNORED else str(file.status)
-    return "trusted" if file.active_id == file.latest_id else "waiting"
+        return "ignored" if file.status == FileStatus.IGNORED else str(file.status)
+    return "trusted" if file.active_id == file.latest_id else "pending"
 
 
 def list_skill_entries(workspace: Workspace, filters: SkillFilter) -> list[SkillEntry]:

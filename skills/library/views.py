@@ -42,11 +42,11 @@ LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written in Dramatis")), (
 STATUS_CHOICES = [
     ("", _("Not archived or ignored")),
     ("trusted", _("Trusted")),
-    ("waiting", _("Not trusted yet")),
+    ("pending", _("Not trusted yet")),
     ("quarantined", _("Quarantined")),
     ("invalid", _("Invalid")),
     ("missing", _("Missing")),
-    ("aside", _("Archived or ignored")),
+    ("ignored", _("Archived or ignored")),
 ]
 
 

@@ -277,7 +277,7 @@ class Migration(migrations.Migration):
                                         ],
                                     )
                                 ),
-                                name="file_state_known",
+                                name="file_status_known",
                             ),
                             models.CheckConstraint(
                                 condition=models.Q(("assigned_to__in", ["where_found", "all", "selected"])),

@@ -91,7 +91,7 @@ def test_the_studio_announces_changes_and_keeps_the_focus(
     expect(announcement(page)).to_have_text("6 layouts compared.")
     expect(page.get_by_role("button", name="Compare again")).to_be_focused()
 
-    label = page.get_by_label("Label", exact=True)
+    label = page.get_by_label("Name", exact=True)
     if not label.is_visible():
         page.get_by_text("Other fields").click()
     # Chromium logs the 422 of the invalid form.

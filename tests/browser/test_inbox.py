@@ -83,11 +83,11 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
 
 def test_a_file_is_approved_from_its_row_and_several_by_bulk_action(bobs: Visit, workspace, root):
     source = make_source_in_every_state(workspace, root)
-    bobs.go("inbox/?state=changed")
+    bobs.go("inbox/?status=changed")
     bobs.press("Approve changed/AGENTS.md")
     bobs.sees_message("Approved: changed/AGENTS.md.")
-    assert "state=changed" in bobs.page.url
-    assert file_at(source, "changed/AGENTS.md").state == "current"
+    assert "status=changed" in bobs.page.url
+    assert file_at(source, "changed/AGENTS.md").status == "current"
     bobs.go("inbox/")
     bobs.page.get_by_label("Select new/AGENTS.md").check()
     bobs.page.get_by_label("Select missing/AGENTS.md").check()

@@ -104,14 +104,14 @@ PROMPTS: dict[str, Page] = {
     "labels:protect": action(OWNERS, body=lambda s, h: {"label": "fresh", "protected": "1"}),
     "impact:new": action(
         values={"family": "memories"},
-        body=lambda s, h: {"text": "Fresh.", "state": "active"},
+        body=lambda s, h: {"text": "Fresh.", "status": "active"},
         status=200,
         changes=False,
     ),
     "impact:edit": action(
         objects={"key": ("souls", "slug")},
         values={"family": "souls"},
-        body=lambda s, h: {"label": "Fresh", "text": "Calm."},
+        body=lambda s, h: {"name": "Fresh", "text": "Calm."},
         status=200,
         changes=False,
     ),
@@ -151,7 +151,7 @@ PROMPTS: dict[str, Page] = {
 
 def soul_draft(stage: Stage, home: str) -> Body:
     """Form data of the open Studio part: the agent's soul."""
-    return {"label": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
+    return {"name": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
 
 
 def quick_start_body(stage: Stage, home: str) -> Body:

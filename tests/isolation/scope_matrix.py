@@ -237,7 +237,7 @@ def list_outside_records(stage: Stage, limits: dict[str, list[str]]) -> Iterator
         rows = rows.exclude(**{f"{path}__in": limits[AGENTS]}) if is_agent_wide else rows
         if model is Memory:
             # Proposals wait for a person.
-            rows = rows.exclude(state=MemoryStatus.PROPOSED)
+            rows = rows.exclude(status=MemoryStatus.PROPOSED)
         yield from ((model.kind, *row) for row in rows.values_list("pk", "revision", "archived_at"))
     channels = Channel.objects.in_workspace(workspace)
     channels = channels.exclude(slug__in=limits[CHANNELS]) if set(limits) == {CHANNELS} else channels

@@ -178,20 +178,20 @@ class Seeder:
         rules["rules"][0]["paths"] = [f"{self.word('RuleSet.rules')}.md"]
         return rules
 
-    def file(self, source: Any, path: str, state: str, file_kind: str = "context") -> ContextFile:
+    def file(self, source: Any, path: str, status: str, file_kind: str = "context") -> ContextFile:
         file: ContextFile = self.create(
             ContextFile,
             source=source,
             path=path,
             file_kind=file_kind,
-            state=state,
-            is_ignored=state == "ignored",
-            problem=self.word("ContextFile.problem") if state == "invalid" else "",
+            status=status,
+            is_ignored=status == "ignored",
+            problem=self.word("ContextFile.problem") if status == "invalid" else "",
             first_seen_at=self.now,
             changed_at=self.now,
         )
         good = self.revision(file, 1, "good")
-        verdict = "blocked" if state in {"quarantined", "current"} else "good"
+        verdict = "blocked" if status in {"quarantined", "current"} else "good"
         file.latest, file.active = self.revision(file, 2, verdict), good
         file.save()
         return file
@@ -355,7 +355,7 @@ class Seeder:
             secret=encrypt_secret(generate_secret()),
             private_key=encrypt_secret(generate_private_key()),
         )
-        delivery = self.create(WebhookDelivery, endpoint=endpoint, event=event, state="delivered")
+        delivery = self.create(WebhookDelivery, endpoint=endpoint, event=event, status="delivered")
         self.create(WebhookAttempt, delivery=delivery, at=self.now, milliseconds=5)
         self.create(WebhookQueue, position=1)
         self.keep("webhooks", "plain", endpoint)
@@ -369,7 +369,7 @@ class Seeder:
             person=self.owner,
             family="souls",
             key=soul.slug,
-            values={"label": [self.word("FormDraft.values")], "text": [self.word("FormDraft.values")]},
+            values={"name": [self.word("FormDraft.values")], "text": [self.word("FormDraft.values")]},
             base_revision=soul.revision,
             agent=self.row("agents", "plain"),
             updated_at=self.now,

@@ -67,7 +67,7 @@ def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
     monkeypatch.setattr(SoulResource, "get_queryset", lambda self, workspace: Soul.unscoped.all())
     # A compiled query without the workspace is refused: see tests/core/db/test_compiled_query.py.
     monkeypatch.setattr(SoulResource, "has_compiled_lookup", False)
-    assert any("leaks Soul.label of elsewhere" in finding for finding in findings("owner", "GET souls-list"))
+    assert any("leaks Soul.name of elsewhere" in finding for finding in findings("owner", "GET souls-list"))
     reported = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
     assert any("GET souls-one · crossed: expected 404, got 200" in finding for finding in reported)
     assert any(

@@ -181,7 +181,7 @@ def check_attempts(receivers: HostileReceivers, workspaces: list[Workspace]) -> 
         assert len(times) >= 1, delivery.endpoint_id
         for number, (one, other) in enumerate(pairwise(times)):
             assert other - one >= RETRY_DELAYS[number]
-        if delivery.state == DeliveryStatus.PENDING:
+        if delivery.status == DeliveryStatus.PENDING:
             delay = delivery.due_at - times[-1]
             assert RETRY_DELAYS[len(times) - 1] <= delay
             assert delay <= MAX_RETRY_AFTER * 1.2 + timedelta(minutes=1)

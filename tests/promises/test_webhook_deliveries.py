@@ -176,5 +176,5 @@ def test_killed_workers_lose_no_event(workspace, start):
             set(),
             set(),
         ]
-        pending = WebhookDelivery.objects.in_workspace(workspace).exclude(state=DeliveryStatus.DELIVERED)
+        pending = WebhookDelivery.objects.in_workspace(workspace).exclude(status=DeliveryStatus.DELIVERED)
         assert wait_for(lambda: not pending.exists(), 30)

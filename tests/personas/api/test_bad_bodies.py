@@ -42,7 +42,7 @@ def house(django_db_setup: None, django_db_blocker: Any) -> Iterator[House]:
             api = Api(secret, Client(raise_request_exception=False))
             # The first request of a process loads all URLs, which must not count as the time of a test.
             api.get("souls")
-            make_soul(workspace, label="There")
+            make_soul(workspace, name="There")
             make_task(workspace, steps=[{"title": "One", "is_done": False}])
             memory = make_memory(workspace)
         yield House(workspace, memory, api)

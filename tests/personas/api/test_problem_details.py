@@ -84,7 +84,7 @@ def test_a_403_names_the_kind_of_key_or_the_role(
     key_for: Any, workspace: Workspace, alice: User, bob: User
 ) -> None:
     bot = key_for(workspace, alice, BOT)
-    assert "requires an admin key" in get_problem(bot.post("souls", {"label": "Calm"}), 403)["detail"]
+    assert "requires an admin key" in get_problem(bot.post("souls", {"name": "Calm"}), 403)["detail"]
     detail = get_problem(bot.get("souls"), 403)["detail"]
     assert "fetch or render the prompt" in detail
     assert "an admin key with the verb `read`" in detail
@@ -92,7 +92,7 @@ def test_a_403_names_the_kind_of_key_or_the_role(
     change_role(Membership.objects.in_workspace(workspace).get(user=bob), Role.VIEWER, by=Actor.person(alice))
     assert (
         "does not have the required role"
-        in get_problem(member.post("souls", {"label": "Calm"}), 403)["detail"]
+        in get_problem(member.post("souls", {"name": "Calm"}), 403)["detail"]
     )
 
 

@@ -51,8 +51,8 @@ def test_migrations_contain_foreign_keys_of_django():
 
 @pytest.fixture
 def crew(workspace, elsewhere) -> list[Agent]:
-    soul = make_soul(workspace, label="Calm")
-    make_agent(elsewhere, "spy", soul=make_soul(elsewhere, label="Quiet"))
+    soul = make_soul(workspace, name="Calm")
+    make_agent(elsewhere, "spy", soul=make_soul(elsewhere, name="Quiet"))
     return [
         make_agent(workspace, "pilot", soul=soul, tools=[make_tool(workspace, "radio")]),
         make_agent(workspace, "cook", soul=soul),
@@ -131,7 +131,7 @@ def test_relations_name_the_workspace_once(workspace, crew, is_scoped):
 
 
 def test_prefetches_over_several_workspaces(workspace, elsewhere, crew):
-    souls = Soul.unscoped.filter(workspace__in=[workspace, elsewhere]).order_by("label")
+    souls = Soul.unscoped.filter(workspace__in=[workspace, elsewhere]).order_by("name")
     with CaptureQueriesContext(connection) as log:
         found = {
             soul.name: [agent.slug for agent in soul.agents.all()]

@@ -64,7 +64,7 @@ def test_archiving_twice_offers_no_undo(as_bob, workspace):
 
 
 def test_undoing_an_approval_makes_the_memory_proposed(as_alice, workspace):
-    memory = make_memory(workspace, state=MemoryStatus.PROPOSED)
+    memory = make_memory(workspace, status=MemoryStatus.PROPOSED)
     page = post_and_follow(as_alice, f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
     assert get_state(memory) == MemoryStatus.ACTIVE
     press_undo(as_alice, page)
@@ -74,16 +74,16 @@ def test_undoing_an_approval_makes_the_memory_proposed(as_alice, workspace):
 def test_a_reviewer_who_may_not_edit_is_offered_no_undo(workspace):
     rita = make_user("Rita")
     join(workspace, rita, Role.REVIEWER)
-    memory = make_memory(workspace, state=MemoryStatus.PROPOSED)
+    memory = make_memory(workspace, status=MemoryStatus.PROPOSED)
     page = post_and_follow(signed_in(rita), f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
     assert "Approved" in page
     assert find_undo(page) is None
 
 
 def test_undo_never_activates_a_memory_that_was_only_proposed(as_bob, workspace):
-    proposed = make_memory(workspace, state=MemoryStatus.PROPOSED)
+    proposed = make_memory(workspace, status=MemoryStatus.PROPOSED)
     assert find_undo(post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{proposed.pk}/archive/")) is None
-    active = approve_memory(make_memory(workspace, "Sure.", state=MemoryStatus.PROPOSED), by=BY)
+    active = approve_memory(make_memory(workspace, "Sure.", status=MemoryStatus.PROPOSED), by=BY)
     page = post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{active.pk}/archive/")
     press_undo(as_bob, page)
     assert get_state(active) == MemoryStatus.ACTIVE
@@ -101,7 +101,7 @@ def test_superseding_and_reinstating_can_be_undone(as_bob, workspace):
 
 
 def get_state(memory):
-    return Memory.objects.in_workspace(memory.workspace_id).get(pk=memory.pk).state
+    return Memory.objects.in_workspace(memory.workspace_id).get(pk=memory.pk).status
 
 
 @pytest.fixture

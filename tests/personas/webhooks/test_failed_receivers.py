@@ -54,7 +54,7 @@ FAILURES = {
 
 def check_failure(workspace: Any, elsewhere: Any, name: str) -> None:
     """Send five events to a receiver that fails and to two others, one of them of another workspace."""
-    answer, status, status = FAILURES[name]
+    answer, endpoint_status, delivery_status = FAILURES[name]
     with receiving(answer) as failing, receiving() as good:
         endpoint, _ = make_endpoint(workspace, failing.url, "Failing")
         make_endpoint(workspace, good.url, "Good")
@@ -72,10 +72,10 @@ def check_failure(workspace: Any, elsewhere: Any, name: str) -> None:
         # After a failure, it is left alone for a while.
         assert len(failing.received) == 1
     endpoint.refresh_from_db()
-    assert endpoint.status == status
+    assert endpoint.status == endpoint_status
     first = WebhookDelivery.objects.in_workspace(workspace).filter(endpoint=endpoint).order_by("pk")[0]
     assert first.attempt_count == 1
-    assert status is None or first.status == status
+    assert delivery_status is None or first.status == delivery_status
 
 
 @pytest.mark.parametrize("name", FAILURES)

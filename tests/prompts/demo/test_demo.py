@@ -98,7 +98,7 @@ def test_the_demo_files_have_every_state(demo, loaded):
         "invalid",
     )
     poisoned = file_at(demo, SUPPORT)
-    assert (poisoned.state, poisoned.revisions.count(), poisoned.active.number) == ("quarantined", 2, 1)
+    assert (poisoned.status, poisoned.revisions.count(), poisoned.active.number) == ("quarantined", 2, 1)
     assert "portal" not in poisoned.active.content.text
     assert "\u202e" in (loaded.files / SUPPORT).read_text()
 

@@ -85,7 +85,9 @@ def test_text_of_another_record_is_kept(pilot, workspace, by_alice):
 
 
 def test_a_profile_is_erased_with_its_names(workspace, by_alice):
-    profile = make_profile(workspace, "Penhaligon", name="Rosamund Penhaligon", notes="Deaf in one ear.")
+    profile = make_profile(
+        workspace, "Penhaligon", display_name="Rosamund Penhaligon", notes="Deaf in one ear."
+    )
     make_agent(workspace, "cook", user_profile=profile, channels=[make_channel(workspace, "galley")])
     erase_record(profile, reason="She left.", by=by_alice)
     assert find_columns_with("Rosamund Penhaligon") == []

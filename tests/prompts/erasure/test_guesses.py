@@ -152,7 +152,7 @@ def test_much_call_data_is_searched_by_a_worker(stage, by_alice, monkeypatch):
     serve_secret(stage)
     monkeypatch.setattr(call_data, "MAX_SEARCHED_AT_ONCE", 100)
     erasure = erase_record(stage.memory, reason="She asked for it.", by=by_alice)
-    assert erasure.state == "rebuilding"
+    assert erasure.status == "rebuilding"
     assert find_columns_with("Penhaligon") == [
         '"personas_erasure"."pending_texts"',
         '"prompts_callcontent"."data"',
@@ -160,7 +160,7 @@ def test_much_call_data_is_searched_by_a_worker(stage, by_alice, monkeypatch):
     finish_erasure_job(stage.workspace.pk, erasure.pk)
     assert find_columns_with("Penhaligon") == []
     erasure.refresh_from_db()
-    assert (erasure.state, erasure.pending_texts) == ("done", None)
+    assert (erasure.status, erasure.pending_texts) == ("done", None)
 
 
 @pytest.mark.planted

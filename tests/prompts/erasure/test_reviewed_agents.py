@@ -251,7 +251,7 @@ def erasure_in_worker(stage, by_alice, settings) -> Erasure:
 def test_an_erasure_of_many_prompts_waits_for_a_worker_but_the_text_is_gone(
     stage, erasure_in_worker, key_for
 ):
-    assert erasure_in_worker.state == "rebuilding"
+    assert erasure_in_worker.status == "rebuilding"
     assert find_columns_with("third flowerpot") == []
     label = find_label(stage.prompt)
     assert label is not None
@@ -263,7 +263,7 @@ def test_the_worker_finishes_it_once(stage, erasure_in_worker):
     for _ in range(2):
         finish_erasure_job(stage.workspace.pk, erasure_in_worker.pk)
     erasure_in_worker.refresh_from_db()
-    assert erasure_in_worker.state == "done"
+    assert erasure_in_worker.status == "done"
     assert APPROVED in get_text(stage.prompt)
     assert PENDING not in get_text(stage.prompt)
     moves = LabelMove.objects.in_workspace(stage.workspace).filter(reason="erasure")

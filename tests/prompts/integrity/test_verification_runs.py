@@ -69,10 +69,10 @@ def test_an_unknown_workspace_is_an_error(capsys):
 
 def test_a_verification_is_run_and_stored(history):
     run = request_verification(history.workspace, by=history.by)
-    assert run.state == VerificationStatus.QUEUED
+    assert run.status == VerificationStatus.QUEUED
     verify_chain_job(history.workspace.pk, run.pk)
     run.refresh_from_db()
-    assert run.state == VerificationStatus.DONE
+    assert run.status == VerificationStatus.DONE
     assert run.result["is_sound"]
     assert run.result["rows"]["versions"] == 15
     assert AuditEvent.objects.in_workspace(history.workspace).filter(verb="requested").count() == 1
@@ -90,11 +90,11 @@ def test_a_verification_lost_with_its_worker_is_replaced(history):
     run = request_verification(history.workspace, by=history.by)
     long_ago = timezone.now() - MAX_RUN_TIME - timedelta(minutes=1)
     VerificationRun.objects.in_workspace(history.workspace).update(
-        state=VerificationStatus.RUNNING, started_at=long_ago
+        status=VerificationStatus.RUNNING, started_at=long_ago
     )
     assert request_verification(history.workspace, by=history.by) != run
     run.refresh_from_db()
-    assert (run.state, run.problem) == (
+    assert (run.status, run.problem) == (
         VerificationStatus.FAILED,
         ("The worker stopped before the run was finished."),
     )
@@ -109,7 +109,7 @@ def test_a_failed_verification_stores_the_error(history, monkeypatch):
     with pytest.raises(MemoryError):
         run_verification(history.workspace.pk, run.pk)
     run.refresh_from_db()
-    assert run.state == VerificationStatus.FAILED
+    assert run.status == VerificationStatus.FAILED
     assert "MemoryError" in run.problem
 
 

@@ -269,7 +269,7 @@ def test_the_live_part_responds_only_when_something_changed(history, bobs):
 def test_a_failed_verification_says_why(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     VerificationRun.objects.in_workspace(history.workspace).filter(pk=run.pk).update(
-        state=VerificationStatus.FAILED,
+        status=VerificationStatus.FAILED,
         problem="The worker stopped before the run was finished.",
         ended_at=timezone.now(),
     )

@@ -73,7 +73,7 @@ def restore_soul(guarded: Guarded) -> list[Request]:
 
 def approve_memory(guarded: Guarded) -> list[Request]:
     workspace = guarded.agent.workspace
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryStatus.PROPOSED, agent=guarded.agent)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=guarded.agent)
     return [(f"{guarded.url}/memories/{memory.pk}/approve/", {})]
 
 

@@ -160,7 +160,7 @@ def test_an_action_that_can_move_production_has_no_exemption(name):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_planted_exemption_fails_instead_of_moving_production(editor, workspace, pilot, monkeypatch):  # noqa: F811
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryStatus.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     monkeypatch.setitem(middleware.EXEMPT_VIEWS, "memories:approve", "planted")
     with pytest.raises(UnreviewedChange, match="memories:approve moves production"):
         editor.post(f"/w/{workspace.slug}/memories/{memory.pk}/approve/")

@@ -55,7 +55,7 @@ def confirm(client: Client, path: str, data: dict[str, Any]) -> Any:
 
 def soul_form(soul: Soul, text: str) -> dict[str, Any]:
     soul.refresh_from_db()
-    return {"label": soul.name, "text": text, "revision": soul.revision}
+    return {"name": soul.name, "text": text, "revision": soul.revision}
 
 
 def test_a_save_shows_the_prompts_and_the_diff_and_saves_nothing(editor, workspace, soul, pilot):
@@ -147,12 +147,12 @@ def test_restoring_a_revision_is_reviewed_and_its_undo_is_not(editor, workspace,
 
 
 def test_approving_a_memory_is_reviewed(editor, workspace, pilot):
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryStatus.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
     page = editor.post(path).content.decode()
     assert "Approve and deploy (2 prompts)" in page
     assert "The reef moved." in page
-    assert Memory.unscoped.get(pk=memory.pk).state == MemoryStatus.PROPOSED
+    assert Memory.unscoped.get(pk=memory.pk).status == MemoryStatus.PROPOSED
     confirm(editor, path, {})
     assert "The reef moved." in get_production(pilot)
 
@@ -222,13 +222,13 @@ def test_a_script_can_ask_for_the_review_without_saving(editor, workspace, soul,
 
 
 def test_a_card_on_the_board_gets_the_review_as_a_dialog(editor, workspace, pilot):
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryStatus.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     answer = editor.post(
         f"/w/{workspace.slug}/memories/decide/", {"approve": memory.pk}, headers={"HX-Request": "true"}
     )
     assert answer["HX-Retarget"] == "#dr-review-body"
     assert "Approve and deploy (2 prompts)" in answer.content.decode()
-    assert Memory.unscoped.get(pk=memory.pk).state == MemoryStatus.PROPOSED
+    assert Memory.unscoped.get(pk=memory.pk).status == MemoryStatus.PROPOSED
 
 
 def test_the_impact_of_a_new_agent_names_its_prompts_and_creates_nothing(editor, workspace, pilot, soul):

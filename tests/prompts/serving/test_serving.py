@@ -247,7 +247,7 @@ CALLS = {
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
 def test_the_stored_slots_reproduce_the_same_bytes(stage, layout):
-    profile = make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo")
+    profile = make_profile(stage.workspace, display_name="Ada", timezone="Asia/Tokyo")
     stage.change_layout(layout, user_profile=profile)
     segments = get_segments(version(stage, 2))
     for slots in CALLS.values():

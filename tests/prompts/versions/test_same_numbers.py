@@ -83,7 +83,7 @@ def test_the_numbers_of_a_diff_add_up(as_alice, workspace, prompt):
 
 
 def test_the_sections_of_a_review_add_up_to_the_tokens_of_the_prompt(as_alice, workspace, prompt):
-    values = {"label": prompt.agent.soul.name, "text": f"{SOUL}\nBe brief.\n", "revision": 2}
+    values = {"name": prompt.agent.soul.name, "text": f"{SOUL}\nBe brief.\n", "revision": 2}
     as_alice.post(f"/w/{workspace.slug}/studio/pilot/review/?part=souls:{prompt.agent.soul.slug}", values)
     page = as_alice.get(f"/w/{workspace.slug}/studio/pilot/review/?part=souls:{prompt.agent.soul.slug}")
     [difference] = page.context["review"].differences

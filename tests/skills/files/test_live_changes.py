@@ -44,7 +44,7 @@ def get_seen_digest(file: Any) -> str:
 def test_a_new_source_is_not_approved_automatically(workspace, folder, as_alice):
     allowed_folder = make_source(workspace, folder).allowed_folder
     source = create_named_record(
-        Source, workspace, {"label": "New files", "allowed_folder": allowed_folder}, by=BY
+        Source, workspace, {"name": "New files", "allowed_folder": allowed_folder}, by=BY
     )
     assert source.approval == Approval.MANUAL
     form = as_alice.get(f"/w/{workspace.slug}/sources/new/").context["form"]

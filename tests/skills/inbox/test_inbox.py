@@ -188,7 +188,7 @@ def test_status_source_and_search_filter_the_inbox_and_are_counted(source, inbox
         ("Changed", 1),
         ("New", 2),
     ]
-    assert [(one["label"], one["count"]) for one in response.context["sources"]] == [
+    assert [(one["name"], one["count"]) for one in response.context["sources"]] == [
         ("All sources", 2),
         ("House files", 1),
         ("Other files", 1),

@@ -117,11 +117,11 @@ NARROWED: list[tuple[dict[str, str], list[str]]] = [
     ({"where": "here"}, ["brew"]),
     ({"where": "found"}, ["", "evil", "tea", "tea", "wait"]),
     ({"status": "trusted"}, ["brew", "tea", "tea"]),
-    ({"status": "waiting"}, ["wait"]),
+    ({"status": "pending"}, ["wait"]),
     ({"status": "quarantined"}, ["evil"]),
     ({"status": "invalid"}, [""]),
     ({"status": "missing"}, []),
-    ({"status": "aside"}, ["gone"]),
+    ({"status": "ignored"}, ["gone"]),
     ({"source": "house-files"}, ["", "evil", "tea", "tea", "wait"]),
     ({"source": "house-files", "where": "here"}, []),
     ({"q": "other"}, ["tea"]),
@@ -141,10 +141,10 @@ def test_the_list_is_filtered_by_search_location_status_and_source(workspace, so
         assert list_names(as_bob, workspace, **params) == names, params
 
 
-def test_an_ignored_skill_is_listed_only_under_aside(workspace, source, as_bob):
+def test_an_ignored_skill_is_listed_only_under_ignored(workspace, source, as_bob):
     ignore_file(get_skill_file(source, f"{HERE}/wait"), by=BY)
     assert "wait" not in list_names(as_bob, workspace)
-    assert list_names(as_bob, workspace, status="aside") == ["wait"]
+    assert list_names(as_bob, workspace, status="ignored") == ["wait"]
 
 
 def test_the_badge_and_the_filter_use_the_same_status(workspace, source, tree):
@@ -152,7 +152,7 @@ def test_the_badge_and_the_filter_use_the_same_status(workspace, source, tree):
     (tree / HERE / "wait" / "SKILL.md").unlink()
     refreshed(source)
     ignore_file(get_skill_file(source, f"{GITHUB}/tea"), by=BY)
-    for status in ("trusted", "waiting", "quarantined", "invalid", "missing", "aside"):
+    for status in ("trusted", "pending", "quarantined", "invalid", "missing", "ignored"):
         entries = list_skill_entries(workspace, SkillFilter(status=status))
         rows = load_skill_items(workspace, entries, [entry for entry in entries if entry.is_match])
         assert [get_found_status(row.file) for row in rows if row.file] == [status] * len(rows)
@@ -163,7 +163,7 @@ def test_a_changed_skill_is_listed_with_the_text_in_force(workspace, source, tre
     write_skill(tree, f"{HERE}/tea", skill_text("tea", "Makes stronger tea."))
     refreshed(source)
     row = get_rows(as_bob.get(f"/w/{workspace.slug}/skills/"))["tea", f"{HERE}/tea/SKILL.md"]
-    assert (row.status, row.description) == ("waiting", "Makes tea.")
+    assert (row.status, row.description) == ("pending", "Makes tea.")
 
 
 def test_the_list_needs_few_queries_whatever_its_length(workspace, source, tree, as_bob):

@@ -229,7 +229,7 @@ def test_only_a_held_refresh_of_the_same_source_can_be_confirmed(source, tree, w
         confirm_removal(source, get_refresh_progress(source).runs[0].pk, by=BY)
     empty(tree)
     held = refreshed(source)
-    other = make_source(workspace, tree, label="Other")
+    other = make_source(workspace, tree, name="Other")
     with pytest.raises(HoldChanged):
         confirm_removal(other, held.pk, by=BY)
     confirm(source, held)

@@ -155,7 +155,7 @@ def test_hard_links_are_allowed_in_the_form_of_a_folder(workspace, source, as_ad
     created = Source.objects.in_workspace(workspace).get(slug="team-files")
     assert created.allow_hard_links
     assert "Hard links" in page_text(as_admin.get(address(created)))
-    as_admin.post(f"/w/{workspace.slug}/sources/new/", body | {"label": "Pushed", "source_kind": "pushed"})
+    as_admin.post(f"/w/{workspace.slug}/sources/new/", body | {"name": "Pushed", "source_kind": "pushed"})
     assert not Source.objects.in_workspace(workspace).get(slug="pushed").allow_hard_links
 
 
@@ -199,7 +199,7 @@ def test_a_skill_that_refers_to_a_file_outside_its_folder_is_named_in_each_run(s
 
 
 def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, source):
-    values = {"label": "Twin", "allowed_folder": source.allowed_folder, "harnesses": ["plain"]}
+    values = {"name": "Twin", "allowed_folder": source.allowed_folder, "harnesses": ["plain"]}
     created, run = add_source(workspace, values, by=BY)
     assert run.source == created
     before = RefreshRun.unscoped.count()
@@ -255,7 +255,7 @@ def test_without_a_grant_the_form_explains_what_an_operator_must_do(elsewhere, a
 
 def test_editors_refresh_and_admins_manage(workspace, source, as_bob, as_viewer):
     assert as_bob.get(f"/w/{workspace.slug}/sources/new/").status_code == 403
-    assert as_bob.post(address(source, "edit/"), {"label": "Mine"}).status_code == 403
+    assert as_bob.post(address(source, "edit/"), {"name": "Mine"}).status_code == 403
     assert as_bob.post(address(source, "archive/")).status_code == 403
     assert as_bob.post(address(source, "refresh/")).status_code == 302
     assert as_viewer.post(address(source, "refresh/")).status_code == 403
@@ -274,7 +274,7 @@ def test_members_see_only_the_buttons_they_may_press_and_none_is_a_link(source, 
 
 
 def edited(source, **more):
-    return new_source(source.allowed_folder, label=source.name, revision=source.revision) | more
+    return new_source(source.allowed_folder, name=source.name, revision=source.revision) | more
 
 
 def test_an_edit_requests_a_refresh(source, as_alice):
