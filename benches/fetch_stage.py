@@ -87,7 +87,7 @@ def write_tombstones(workspace: Workspace, number: int) -> None:
     """Write tombstones of records that no prompt contains."""
     ids = range(1_000_000, 1_000_000 + number)
     tombstones = [
-        Erasure(workspace=workspace, kind="memory", object_id=key, reason="Bench", person_label="bench")
+        Erasure(workspace=workspace, kind="memory", object_id=key, reason="Bench", author_label="bench")
         for key in ids
     ]
     for start in range(0, number, TOMBSTONES_PER_COMMIT):

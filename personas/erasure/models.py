@@ -33,7 +33,7 @@ class Erasure(WorkspaceOwned):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    person_label = models.CharField(max_length=254)
+    author_label = models.CharField(max_length=254)
     at = models.DateTimeField(auto_now_add=True)
     # Set while prompts are rebuilt: labels may point to versions that are no longer served. Nullable without
     # a default, because SQLite would otherwise copy the table, to which triggers refer.

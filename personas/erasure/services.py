@@ -79,7 +79,7 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
             "workspace_id": record.workspace_id,
             "reason": reason.strip()[:500],
             "person": by.user,
-            "person_label": by.label,
+            "author_label": by.label,
         },
     )
     blank_record(record)

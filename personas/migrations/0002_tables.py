@@ -1311,7 +1311,7 @@ class Migration(migrations.Migration):
                         ("reason", core.db.fields.LineField(max_length=500)),
                         ("digests", models.JSONField(default=list)),
                         ("versions", models.JSONField(default=list)),
-                        ("person_label", models.CharField(max_length=254)),
+                        ("author_label", models.CharField(max_length=254)),
                         ("at", models.DateTimeField(auto_now_add=True)),
                         (
                             "person",

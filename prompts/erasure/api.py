@@ -213,7 +213,7 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
         "kind": erasure.kind,
         "record": erasure.object_id,
         "reason": erasure.reason,
-        "author": erasure.person_label,
+        "author": erasure.author_label,
         "erased_at": datetime_json(erasure.at),
         "status": erasure.status.value,
         "versions": len(erasure.versions),

@@ -151,9 +151,9 @@ def get_erasure_author(erasure: Erasure, version: PromptVersion) -> BuildAuthor:
         "kind": ERASURE_CAUSE,
         "version": version.number,
         "erasure": erasure.pk,
-        "by": erasure.person_label,
+        "by": erasure.author_label,
     }
-    return BuildAuthor(erasure.person_label, describe_replacement(erasure, version), [cause])
+    return BuildAuthor(erasure.author_label, describe_replacement(erasure, version), [cause])
 
 
 def describe_replacement(erasure: Erasure, version: PromptVersion) -> str:

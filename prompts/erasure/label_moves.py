@@ -109,10 +109,10 @@ def plan_move(
     else:
         return None
     return PlannedMove(
-        prompt, label.name, target, MoveReason.ERASURE, by=erasure.person_label, note=note[:500]
+        prompt, label.name, target, MoveReason.ERASURE, by=erasure.author_label, note=note[:500]
     )
 
 
 def get_erasure_actor(erasure: Erasure) -> Actor:
     """Return the user who requested the erasure; a worker acts for this user."""
-    return Actor(label=erasure.person_label, user=erasure.person)
+    return Actor(label=erasure.author_label, user=erasure.person)

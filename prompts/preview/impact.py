@@ -116,7 +116,7 @@ class Impact:
         return sum(one.token_delta for one in self.affected)
 
     @property
-    def broken_prefixes(self) -> int:
+    def invalidated_cache_prefixes(self) -> int:
         return sum(one.rewritten_tokens > 0 for one in self.affected)
 
     @property

@@ -40,7 +40,7 @@ class RecordUsage:
     past_labels: list[str] = field(default_factory=list)
 
     @property
-    def is_now(self) -> bool:
+    def is_current(self) -> bool:
         return bool(self.labels)
 
     @property
@@ -76,7 +76,7 @@ def get_record_usage(
 ) -> RecordUsageSummary:
     """Return where a record or file is used: prompts that contain it now first, then past ones."""
     prompts = list_prompts_with_record(workspace, kind, key)
-    counts = prompts.aggregate(now=Count("pk", filter=Q(is_now=True)), ever=Count("pk"))
+    counts = prompts.aggregate(now=Count("pk", filter=Q(is_current=True)), ever=Count("pk"))
     usages = list_record_usages(workspace, kind, key, list(prompts[:limit])) if counts["ever"] else []
     return RecordUsageSummary(counts["now"], counts["ever"] - counts["now"], usages)
 
@@ -84,7 +84,7 @@ def get_record_usage(
 def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) -> QuerySet[AgentPrompt]:
     """List prompts that contain or contained the record.
 
-    `is_now` is true where the latest version or a labelled version contains it.
+    `is_current` is true where the latest version or a labelled version contains it.
     """
     parts = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key)
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"))
@@ -93,9 +93,11 @@ def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) ->
     )
     rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=parts.values("prompt"))
     rows = rows.annotate(used_revision=build_revision_subquery(parts, "pk", "latest")).annotate(
-        is_now=Q(used_revision__isnull=False) | Q(Exists(labelled))
+        is_current=Q(used_revision__isnull=False) | Q(Exists(labelled))
     )
-    return rows.select_related("agent", "channel").order_by("-is_now", "agent__name", "channel__name", "pk")
+    return rows.select_related("agent", "channel").order_by(
+        "-is_current", "agent__name", "channel__name", "pk"
+    )
 
 
 def build_revision_subquery(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:

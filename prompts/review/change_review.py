@@ -66,7 +66,7 @@ class ChangeReview:
     agents: int
     diffs: int
     token_delta: int
-    broken_prefixes: int
+    invalidated_cache_prefixes: int
     rewritten_tokens: int
     differences: Sequence[ReviewDiff] = ()
     flags: Sequence[FieldFinding] = ()
@@ -104,7 +104,7 @@ class ChangeReview:
 
     @property
     def prefix_summary(self) -> str:
-        count = self.broken_prefixes
+        count = self.invalidated_cache_prefixes
         text = ngettext("%(count)s cached prefix will change", "%(count)s cached prefixes will change", count)
         return format_count(text, count)
 
@@ -130,7 +130,7 @@ def build_impact_review(impact: Impact, flags: Sequence[FieldFinding] = ()) -> C
         len(impact.agents),
         len(impact.groups),
         impact.token_delta,
-        impact.broken_prefixes,
+        impact.invalidated_cache_prefixes,
         impact.rewritten_tokens,
         diffs,
         flags,

@@ -135,7 +135,7 @@ class Waiver(WorkspaceOwned):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    person_label = models.CharField(max_length=254)
+    author_label = models.CharField(max_length=254)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 

@@ -190,7 +190,7 @@ def waiver_json(waiver: Waiver) -> dict[str, Any]:
         "digest": waiver.digest,
         "reason": waiver.reason,
         "until": waiver.until.isoformat(),
-        "author": waiver.person_label,
+        "author": waiver.author_label,
         "created_at": datetime_json(waiver.created_at),
         "ended_at": waiver.ended_at and datetime_json(waiver.ended_at),
     }

@@ -124,10 +124,10 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
         reason=reason,
         until=until,
         person=by.user,
-        person_label=by.label,
+        author_label=by.label,
     )
     try:
-        waiver.full_clean(exclude=["person", "person_label", "ended_at"])
+        waiver.full_clean(exclude=["person", "author_label", "ended_at"])
     except ValidationError as error:
         raise InvalidInput.from_validation(error) from error
     waiver.save()

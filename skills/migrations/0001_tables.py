@@ -782,7 +782,7 @@ class Migration(migrations.Migration):
                         ("digest", models.CharField(max_length=64)),
                         ("reason", core.db.fields.LineField(max_length=500)),
                         ("until", models.DateField()),
-                        ("person_label", models.CharField(max_length=254)),
+                        ("author_label", models.CharField(max_length=254)),
                         ("created_at", models.DateTimeField(auto_now_add=True)),
                         ("ended_at", models.DateTimeField(null=True)),
                         (

@@ -48,7 +48,7 @@ def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
     page = compute_impact(deck.workspace, draft, list_affected_agents(deck.soul, draft))
     assert (body["prompts"], body["agents"], body["distinct_diffs"]) == (2, 2, 1)
     assert body["token_delta"] == page.token_delta
-    assert body["invalidated_cache_prefixes"] == page.broken_prefixes
+    assert body["invalidated_cache_prefixes"] == page.invalidated_cache_prefixes
     assert body["rewritten_tokens"] == page.rewritten_tokens
     [change] = body["groups"][0]["changes"]
     assert [(line["kind"], line["text"]) for line in change["lines"]] == [

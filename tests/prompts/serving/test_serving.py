@@ -497,7 +497,7 @@ def erase(stage: Stage) -> None:
             data=None, erased_at=timezone.now()
         )
         Erasure(
-            workspace=stage.workspace, kind="soul", object_id=1, reason="Requested", person_label="alice"
+            workspace=stage.workspace, kind="soul", object_id=1, reason="Requested", author_label="alice"
         ).save()
 
 
@@ -538,7 +538,7 @@ def test_text_erased_a_second_time_is_refused_as_well(stage):
 def test_an_unrelated_erasure_only_reloads_the_version_once(stage):
     stage.fetch()
     Erasure(
-        workspace=stage.workspace, kind="memory", object_id=9, reason="Requested", person_label="x"
+        workspace=stage.workspace, kind="memory", object_id=9, reason="Requested", author_label="x"
     ).save()
     assert "Be brave." in stage.fetch().text
     with CaptureQueriesContext(connection) as queries:

@@ -418,7 +418,7 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
         text["distinct_diffs"],
     )
     assert review.token_delta == text["token_delta"]
-    assert (review.broken_prefixes, review.rewritten_tokens) == (
+    assert (review.invalidated_cache_prefixes, review.rewritten_tokens) == (
         text["invalidated_cache_prefixes"],
         text["rewritten_tokens"],
     )
