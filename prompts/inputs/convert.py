@@ -88,7 +88,7 @@ def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentati
 
 
 def describe_withheld_files(context: EffectiveContext) -> list[str]:
-    return [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
+    return [f"{file.path}: {file.get_status_display().lower()}." for file in context.withheld]
 
 
 def describe_context_settings(context: EffectiveContext) -> list[str]:
