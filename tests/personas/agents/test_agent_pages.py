@@ -277,7 +277,7 @@ def test_a_memory_is_added_or_proposed_on_the_memory_tab(as_bob, pilot):
         answer = as_bob.post("/w/harbour/agents/pilot/memory/add/", data)
         assert answer.status_code == 302
         assert answer["Location"].endswith("/agents/pilot/memory/")
-        memory = Memory.unscoped.get(state=state)
+        memory = Memory.unscoped.get(status=state)
         assert (memory.agent, memory.author_label) == (pilot, "bob@example.com")
 
 

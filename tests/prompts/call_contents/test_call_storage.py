@@ -148,8 +148,8 @@ def test_the_evidence_has_the_long_values_and_is_valid(stage):
     bundle = build_evidence(replay_entry(stage.workspace, data["ledger_id"]))
     results = {result.name: result for result in run_evidence_checks(bundle, None)}
     assert is_evidence_valid(results.values())
-    assert results["slot values match their digests"].status == "ok"
-    assert results["text rebuilt"].status == "ok"
+    assert results["slot values match their digests"].state == "ok"
+    assert results["text rebuilt"].state == "ok"
 
 
 def test_a_changed_long_value_in_the_evidence_is_found(stage):

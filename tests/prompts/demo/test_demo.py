@@ -67,7 +67,7 @@ def test_the_demo_covers_all_features(demo):
     assert agents.filter(parent=None).count() == 6
     assert agents.exclude(parent=None).count() == 1
     assert memories.count() == 30
-    assert set(memories.values_list("state", flat=True)) == set(MemoryStatus.values)
+    assert set(memories.values_list("status", flat=True)) == set(MemoryStatus.values)
     shared = Counter(agents.exclude(soul=None).values_list("soul", flat=True))
     assert max(shared.values()) >= 2
     assert Soul.objects.in_workspace(demo).count() >= 3

@@ -12,7 +12,7 @@ from skills.templatetags.context_files import (
     kind_label,
     render_excerpt,
     short_digest,
-    status_badge,
+    file_status_badge,
 )
 from skills.templatetags.text_html import MAX_FOLD_LINES, MAX_LINES, render_diff_lines, render_text_lines
 from tests.processor_time import measure_seconds
@@ -68,7 +68,7 @@ def test_a_scanner_excerpt_is_rendered_with_glyphs():
 
 def test_statuses_kinds_and_digests_are_rendered():
     assert set(STATUS_TONES) == set(FileStatus.values)
-    assert "Quarantined" in status_badge("quarantined")
+    assert "Quarantined" in file_status_badge("quarantined")
     assert (kind_label("base"), kind_label("odd")) == ("System prompt", "odd")
     assert short_digest("a" * 64) == f'<span class="dr-mono" title="{"a" * 64}">{"a" * 12}</span>'
 

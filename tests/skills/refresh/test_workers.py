@@ -79,7 +79,7 @@ def test_a_refresh_goes_through_broker_and_worker(stage, source):
 
 def test_the_doctor_sees_a_worker_for_each_queue(stage):
     [finding] = check_queue_workers()
-    assert (finding.status, finding.message) == (FindingState.OK, "Each of the 5 queues has a worker.")
+    assert (finding.state, finding.message) == (FindingState.OK, "Each of the 5 queues has a worker.")
 
 
 def test_a_run_that_is_delivered_again_does_nothing(stage, source):
