@@ -284,7 +284,7 @@ def test_long_lists_need_as_few_queries_as_short_ones(workspace, as_alice, by_al
             text=f"Fact {number}",
             agent=agent if number % 2 else None,
             author_label="bot:scout",
-            state=("proposed", "active", "superseded")[number % 3],
+            status=("proposed", "active", "superseded")[number % 3],
         )
         for number in range(400)
     )

@@ -193,7 +193,7 @@ def test_a_sub_agent_gets_its_task_prompt_with_the_call(stage):
 
 def test_the_time_is_the_users_unless_the_call_names_a_zone(stage):
     profile = UserProfile(
-        workspace=stage.workspace, slug="ada", label="Ada", name="Ada", timezone="America/Chicago"
+        workspace=stage.workspace, slug="ada", name="Ada", display_name="Ada", timezone="America/Chicago"
     )
     profile.save()
     stage.change_layout("pi", user_profile=profile)

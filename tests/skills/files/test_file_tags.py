@@ -8,11 +8,11 @@ from skills.models import FileStatus
 from skills.scanning import scan_text
 from skills.templatetags.context_files import (
     STATUS_TONES,
+    file_status_badge,
     glyphs,
     kind_label,
     render_excerpt,
     short_digest,
-    file_status_badge,
 )
 from skills.templatetags.text_html import MAX_FOLD_LINES, MAX_LINES, render_diff_lines, render_text_lines
 from tests.processor_time import measure_seconds
