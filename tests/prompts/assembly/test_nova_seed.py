@@ -18,6 +18,7 @@ from prompts.assembly.inputs import (
     UserProfile,
 )
 from prompts.assembly.layouts.nova import NOVA_LAYOUT
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Slots, Step, Task
 from prompts.assembly.texts.storage import STORAGE_GUIDE
@@ -142,7 +143,8 @@ def test_identity_fields_precede_the_free_text():
 def test_identity_is_omitted_if_the_agent_has_none():
     assert "<Identity>" not in build_filled_prompt(NOVA_LAYOUT, build_inputs(identity=None), CALL).text
     assert (
-        build_prompt(NOVA_LAYOUT, build_inputs(identity=Identity())).report.parts[0].omitted == "no identity"
+        build_prompt(NOVA_LAYOUT, build_inputs(identity=Identity())).report.parts[0].omitted
+        == OmissionReason.NO_IDENTITY
     )
 
 
@@ -163,7 +165,7 @@ def test_instructions_need_an_identity_and_are_reported_as_lost_without(identity
     prompt = build_prompt(NOVA_LAYOUT, build_inputs(identity=identity))
     assert "<Instructions>" not in prompt.text
     assert prompt.report.lost == ("instructions",)
-    assert prompt.report.parts[1].omitted == "no instructions, or no identity beside them"
+    assert prompt.report.parts[1].omitted == OmissionReason.NO_INSTRUCTIONS
 
 
 # Responsibilities
@@ -301,7 +303,7 @@ def test_storage_explains_the_four_persistence_mechanisms(mechanism):
 def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
     prompt = build_prompt(NOVA_LAYOUT, PromptInputs(capabilities=capabilities))
     assert "<Storage>" not in prompt.text
-    assert prompt.report.parts[4].omitted == "nothing the agent can do keeps anything"
+    assert prompt.report.parts[4].omitted == OmissionReason.NO_STORAGE
 
 
 # Formatting

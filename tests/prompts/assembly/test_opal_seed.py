@@ -8,6 +8,7 @@ from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import ContextFile, Identity, Limits, Memory, PromptInputs, Skill, Text, Tool
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin
 from prompts.assembly.slots import Session, Slots, build_slot_spans, fill_spans
 
@@ -382,7 +383,7 @@ def test_without_a_session_there_is_no_planning(session):
 def test_sub_agents_do_not_plan_whatever_session_is_named():
     prompt = build_filled_prompt(OPAL, PromptInputs(is_sub_agent=True), PLAN)
     assert section("planning", prompt.text) is None
-    assert prompt.report.parts[-2].omitted == "sub-agents do not plan"
+    assert prompt.report.parts[-2].omitted == OmissionReason.SUB_AGENT
 
 
 def test_a_call_gives_a_sub_agent_its_task_prompt_and_keeps_the_other_sections():

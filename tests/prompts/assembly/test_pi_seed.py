@@ -19,6 +19,7 @@ from prompts.assembly.inputs import (
     Tool,
 )
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Message, Slots, build_slot_spans, fill_spans
 
@@ -152,10 +153,10 @@ def test_what_is_lost_with_system_md_is_in_the_report():
     assert report.lost == ("identity.text", "tools", "documentation")
     omitted = {part.name: part.omitted for part in report.parts if part.omitted}
     assert omitted == {
-        "tools": "the base is replaced",
-        "custom_tools": "the base is replaced",
-        "guidelines": "the base is replaced",
-        "documentation": "no documentation is named, or the base is replaced",
+        "tools": OmissionReason.BASE_REPLACED,
+        "custom_tools": OmissionReason.BASE_REPLACED,
+        "guidelines": OmissionReason.BASE_REPLACED,
+        "documentation": OmissionReason.NO_DOCUMENTATION,
     }
 
 

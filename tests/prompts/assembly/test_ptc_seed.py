@@ -8,6 +8,7 @@ from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import RELEASE, TURN, USER, Origin
 from prompts.assembly.slots import PreviousError, Slots, build_slot_spans, fill_spans
 from prompts.builds.tokens import count_tokens as tokens
@@ -550,7 +551,7 @@ def test_option_minimal_mode_skips_the_reference_and_its_heading():
     assert "Quick Reference" not in prompt.text
     assert "# Output Format" in prompt.text
     omitted = {part.name: part.omitted for part in prompt.report.parts if part.omitted}
-    assert omitted["reference"] == "left out by limits.omit_reference"
+    assert omitted["reference"] == OmissionReason.REFERENCE_OFF
 
 
 def test_option_list_sample_shows_the_first_three_by_default():
