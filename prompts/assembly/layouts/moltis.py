@@ -11,7 +11,7 @@ from prompts.assembly.file_sections import (
     describe_truncated_files,
 )
 from prompts.assembly.frames import TextFrame, build_heading_frame
-from prompts.assembly.inputs import PromptInputs, UserProfile
+from prompts.assembly.inputs import PromptInputs, UserProfileInput
 from prompts.assembly.layout import Layout, LayoutPart, SectionBuilder, build_slot_placeholder
 from prompts.assembly.report import OmissionReason
 from prompts.assembly.runtime_lines import format_runtime_lines
@@ -77,7 +77,7 @@ def get_runtime_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
     return slot_data | get_user_locale(inputs.user) if inputs.user else slot_data
 
 
-def get_user_locale(profile: UserProfile) -> dict[str, Any]:
+def get_user_locale(profile: UserProfileInput) -> dict[str, Any]:
     return {"timezone": profile.timezone, "location": profile.location}
 
 
