@@ -84,7 +84,7 @@ class SigningKeys:
 
 
 @dataclass
-class Turn:
+class EndpointTurn:
     """The deliveries that a thread sends to one endpoint, one after the other, with the results so far."""
 
     endpoint: WebhookEndpoint
@@ -95,7 +95,7 @@ class Turn:
     def keys(self) -> SigningKeys | None:
         return load_signing_keys(self.endpoint)
 
-    def run(self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]") -> None:
+    def run(self, send: "Callable[[EndpointTurn, WebhookDelivery], AttemptResult]") -> None:
         """Send until the turn is over. A failure ends it: the endpoint is left alone for a while."""
         ends_at = time.monotonic() + TURN_SECONDS
         for delivery in self.deliveries:
@@ -105,7 +105,7 @@ class Turn:
                 return
 
     def attempt(
-        self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]", delivery: WebhookDelivery
+        self, send: "Callable[[EndpointTurn, WebhookDelivery], AttemptResult]", delivery: WebhookDelivery
     ) -> AttemptResult:
         """Send one delivery. Any exception is a failed attempt."""
         at, began = timezone.now(), time.monotonic()
@@ -123,7 +123,7 @@ class DeliveryLoop:
     sender: HttpSender = field(default_factory=lambda: HttpSender(OutgoingPolicy.from_settings()))
     accept_seconds: float = ACCEPT_SECONDS
     accept_failing_seconds: float = ACCEPT_FAILING_SECONDS
-    turns: "dict[Future[None], Turn]" = field(default_factory=dict)
+    turns: "dict[Future[None], EndpointTurn]" = field(default_factory=dict)
     renewed_at: float = field(default_factory=time.monotonic)
 
     # Workspaces whose events could not be fanned out; the next job tries again.
@@ -176,7 +176,7 @@ class DeliveryLoop:
                 with workspace_scope(endpoint.workspace_id):
                     deliveries = lease_endpoint(endpoint)
                 if deliveries:
-                    turn = Turn(endpoint, deliveries)
+                    turn = EndpointTurn(endpoint, deliveries)
                     self.turns[threads.submit(turn.run, self.send)] = turn
                     counts[share] += 1
             except Exception:
@@ -195,7 +195,7 @@ class DeliveryLoop:
                 with workspace_scope(turn.endpoint.workspace_id):
                     store_or_record_failure(turn.endpoint, results, is_done=is_done)
 
-    def send(self, turn: Turn, delivery: WebhookDelivery) -> AttemptResult:
+    def send(self, turn: EndpointTurn, delivery: WebhookDelivery) -> AttemptResult:
         """Send one event. This runs in a thread, and queries nothing."""
         at, began, endpoint = timezone.now(), time.monotonic(), turn.endpoint
         body = json.dumps(event_json(delivery.event, endpoint.workspace), separators=(",", ":")).encode()

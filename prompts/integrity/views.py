@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from personas.models import Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
-from prompts.integrity.checkpoints import NoSigningKey, get_public_key, get_signed_checkpoint
+from prompts.integrity.checkpoint_signer import NoSigningKey, get_public_key, get_signed_checkpoint
 from prompts.integrity.fault_descriptions import describe_faults
 from prompts.integrity.services import request_verification
 from prompts.integrity.trusted_keys import get_trusted_keys

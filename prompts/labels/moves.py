@@ -11,10 +11,10 @@ from core.db.compiled_write import WriteBatch
 from personas.events.services import add_events_to_batch, build_event
 from personas.models import Event, Workspace
 from personas.tenancy.models import get_upsert_fields
-from prompts.hashed_rows import build_label_move_row
 from prompts.labels.approval import check_moves
 from prompts.labels.change_recorder import get_change_recorder
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
+from prompts.proof_rows import build_label_move_row
 from prompts.versions.selectors import list_heavy_columns
 
 

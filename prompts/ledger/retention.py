@@ -16,8 +16,8 @@ from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import lock_workspace
-from prompts.hashed_rows import build_expiry_row
 from prompts.models import LedgerBlock, LedgerEntry, LedgerExpiry
+from prompts.proof_rows import build_expiry_row
 
 log = structlog.get_logger(__name__)
 

@@ -17,8 +17,8 @@ from personas.api_keys.format import BOT, is_well_formed_key
 from personas.api_keys.scopes import find_missing_scope
 from personas.api_keys.selectors import filter_valid_keys
 from personas.models import Agent, AgentChannel, Membership
-from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion
+from prompts.proof_rows import format_reader
 from prompts.serving.cache import get_erasure_number
 from prompts.serving.errors import (
     InvalidKey,

@@ -17,8 +17,8 @@ from personas.models import Workspace
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import Origin, Segment, get_texts_by_section
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
-from prompts.hashed_rows import build_version_row
 from prompts.models import Comment, PromptVersion
+from prompts.proof_rows import build_version_row
 from prompts.provenance.causes import describe_causes, list_cause_revisions
 from prompts.provenance.origins import (
     LAYOUT_LABEL,

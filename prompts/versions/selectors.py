@@ -12,9 +12,9 @@ from core.salted_digests import salt_digest
 from personas.erasure.services import ERASABLE_FIELDS
 from personas.models import Agent, Content, Erasure, Workspace, sha256_digest
 from prompts.assembly.segments import Origin, Segment, SkillFile
-from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proof.text_salts import combine_text_salts
+from prompts.proof_rows import build_version_row
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
 from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
 from prompts.versions.tool_definitions import parse_definitions

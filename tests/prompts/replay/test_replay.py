@@ -11,7 +11,7 @@ from django.utils import timezone
 from prompts.assembly import slots as slot_rendering
 from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, TaskInput
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
-from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.integrity.checkpoint_signer import get_public_key, sign_checkpoint
 from prompts.labels.services import move_label, remove_label
 from prompts.ledger.blocks import seal_ledger
 from prompts.models import LabelMove, LedgerEntry, PromptVersion

@@ -10,7 +10,6 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.hashed_rows import PromptKey, RowLike
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.integrity.verify.row_stream import WorkspacePrompts, iterate_chunks, iterate_rows
 from prompts.models import (
@@ -37,6 +36,7 @@ from prompts.proof.checkpoints import CheckpointStatement as Statement
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint
 from prompts.proof.faults import Fault
 from prompts.proof.signing_keys import PublicKey, UnusableKey, dump_public_key, get_key_id, load_public_key
+from prompts.proof_rows import PromptKey, RowLike
 
 TABLE, KEY_TABLE = "checkpoint", "signing-key"
 CHECKPOINT_COLUMNS = (
