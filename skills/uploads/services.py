@@ -18,7 +18,7 @@ from skills.archives.paths import casefold_path, find_path_conflicts
 from skills.discovery import Refusal
 from skills.discovery.harnesses import DiscoveryCaps
 from skills.discovery.search import ROOT_PATH
-from skills.files.store import ContentBatch
+from skills.files.discovered_changes import ContentBatch
 from skills.models import PushedFile, RefreshRun, Source, SourceKind
 from skills.refresh.holds import add_confirmed_paths
 from skills.refresh.runs import SourceArchived, request_refresh

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from core.task_queue import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
+from core.circuit_breaker import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
 from personas.records.services import archive_record, edit_record
 from skills import tasks
 from skills.models import ContextFile, RefreshRun, RunStatus
