@@ -251,7 +251,7 @@ WHERE_IS = [
     ),
     ("Where is If-Match checked?", "etag", "personas/api/etags.py", "check_if_match"),
     ("Where is an API key created?", "api_keys", "personas/api_keys/services.py", "create_key"),
-    ("Where are key scopes checked?", "scopes", "personas/api_keys/scopes.py", "is_in_scope"),
+    ("Where are key scopes checked?", "scopes", "personas/api_keys/scopes.py", "find_missing_scope"),
     (
         "Which manager scopes queries to a workspace?",
         "tenancy",
