@@ -22,7 +22,8 @@ from personas.records.services import convert_save_errors
 from personas.roles import Permission, has_permission
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.errors import NotAllowed, NothingToRelease, OwnChange, ReleaseClosed
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import check_label_protection, lock_prompts, save_prompts, validate_label_name
 from prompts.models import (
     PRODUCTION,

@@ -22,7 +22,8 @@ from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, Tas
 from prompts.builds.services import rebuild_agents
 from prompts.call_contents.selectors import get_call_values
 from prompts.erasure.services import erase_record
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import remove_label, roll_back
 from prompts.models import AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.proof_rows import build_ledger_row
