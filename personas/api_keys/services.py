@@ -232,7 +232,10 @@ def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     # Rotation reveals the secret of the new key, so only the user for whom an admin key acts may rotate it.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
         raise NotKeyOwner(
-            _("“%(key)s” acts for %(person)s, so only they can rotate it. You can revoke it instead.")
+            _(
+                "“%(key)s” acts on behalf of %(person)s, so only they can rotate it. "
+                "You can revoke it instead."
+            )
             % {"key": key, "person": key.created_label}
         )
 

@@ -193,7 +193,7 @@ def get_numbered_version_id(prompt: AgentPrompt, label: str, number: int) -> int
 
 
 def check_version_number(prompt: AgentPrompt, prompt_request: PromptRequest, version_id: int) -> None:
-    """Raise PromptNotFound if the request names another version than the label pointed to at its time."""
+    """Raise PromptNotFound unless the label pointed to the requested version at the requested time."""
     if prompt_request.version is None:
         return
     versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(pk=version_id)

@@ -53,7 +53,7 @@ class AnnotatedRow:
     # The number of its first line with comments, or else of its first line that is not empty, from 1;
     # 0 if members cannot comment on it.
     line: int = 0
-    # Comments on its lines.
+    # Number of comments on its lines.
     comment_count: int = 0
     # Where the comments on its lines are loaded from, if they are open.
     comments_url: str = ""

@@ -222,7 +222,7 @@ def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str
 def query_contents(
     workspace: int, digests: str
 ) -> "QuerySet[Content, tuple[str, bytes | memoryview[int] | None]]":
-    """Query the data of contents by digests that are joined with commas."""
+    """Fetch contents by a comma-separated list of digests."""
     rows = Content.objects.in_workspace(workspace).filter(digest__in_joined=digests)
     return rows.values_list("digest", "data")
 
