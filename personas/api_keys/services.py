@@ -22,7 +22,7 @@ from personas.tenancy.lost_nodes import lock_workspace
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
 # How long before its end the event `key.expiring` is recorded.
 EXPIRY_NOTICE = timedelta(days=7)
-# How long a rotated key may stay valid beside its successor.
+# How long a rotated key may stay valid alongside its successor.
 MAX_OVERLAP = timedelta(days=7)
 # Minimum interval between two updates of a key's `last_used_at`.
 LAST_USED_RESOLUTION = timedelta(minutes=1)

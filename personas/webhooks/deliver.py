@@ -41,18 +41,18 @@ log = structlog.get_logger(__name__)
 # One thread per endpoint that is being served. Endpoints of the workspaces of one person together get a
 # quarter of them at most.
 MAX_THREADS, MAX_PER_PERSON = 16, 4
-# An endpoint is served for so many deliveries or seconds; then others have their turn.
+# After this many deliveries or seconds, it is the turn of the next endpoint.
 TURN_DELIVERIES, TURN_SECONDS = 100, 5.0
-# Renewed as long as its worker lives, so a killed worker delays its endpoints by this time at most.
+# Renewed while its worker is alive, so a killed worker delays its endpoints by at most this long.
 LEASE = timedelta(seconds=15)
 RENEW_SECONDS = LEASE.total_seconds() / 3
-# How long a job accepts work, in seconds: well under the time limit of jobs. It ends when all its turns have
-# ended, and a request to a receiver that hangs takes 15 seconds. So endpoints that have failed are not
-# accepted in the last part, and the others do not wait for them.
+# How long a job accepts work, in seconds: well under the time limit of jobs. The job ends with its last turn,
+# and a receiver that hangs takes 15 seconds. Endpoints that have failed are therefore accepted for a shorter
+# time, so that the others do not wait for them.
 ACCEPT_SECONDS, ACCEPT_FAILING_SECONDS = 35.0, 20.0
 POLL_SECONDS = 0.2
 MAX_RESPONSE_LENGTH = 2_000
-# An endpoint without a success for so long is disabled when a delivery has failed for the last time.
+# An endpoint without a success for this long is disabled when a delivery fails for the last time.
 FAILING_TIME = timedelta(days=3)
 GONE_STATUS = 410
 INTERNAL_ERROR = "The delivery failed because of an error in Dramatis, which is in its log."

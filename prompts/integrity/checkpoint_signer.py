@@ -98,7 +98,7 @@ FULL_HEADS_INTERVAL = 100
 def sign_checkpoint(workspace_id: int) -> Checkpoint | None:
     """Sign the current end of every hash chain; return None if nothing changed since the last checkpoint.
 
-    The ledger is sealed first: a checkpoint covers every fetch that is older than SETTLE_DELAY, also if the
+    The ledger is sealed first: a checkpoint covers every fetch that is older than SETTLE_DELAY, even if the
     job that seals the ledger has not run since. A younger fetch is covered by a later checkpoint.
     """
     seal_ledger(workspace_id)

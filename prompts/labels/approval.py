@@ -117,7 +117,7 @@ def is_approval_required(move: PlannedMove, protected: set[str]) -> bool:
     decision, so it needs an approved version there too.
     """
     if move.label == PRODUCTION:
-        # Not `is_reviewed`, which callers ask before: a fault there must not open this check too.
+        # Not `is_reviewed`, which callers have checked: a fault there must not disable this check too.
         is_reviewed = move.prompt.agent.release_policy == ReleasePolicy.REVIEWED
         return is_reviewed or move.prompt.is_review_kept
     return move.reason == MoveReason.ERASURE and move.label in protected

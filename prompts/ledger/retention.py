@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 MIN_MONTHS = 6
 DELETE_BATCH_SIZE = 2_000
-# Per workspace and run of the job, so that other jobs are not delayed.
+# Per workspace and per run, so that other jobs are not delayed.
 MAX_BLOCKS_PER_RUN = 20
 
 
