@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from benches.source import SENTENCE
 from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryStatus, Revision, Workspace
-from prompts.hashed_rows import build_ledger_row, get_prompt_key
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, PromptVersion
+from prompts.proof_rows import build_ledger_row, get_prompt_key
 
 CHUNK = 2_000
 # Most are active, some wait for review, some were superseded.

@@ -236,8 +236,8 @@ class MembershipAdmin(ChangeOnlyAdmin):
 class UserAdmin(admin.ModelAdmin[User]):
     """Admin to create and deactivate user accounts. They cannot be deleted: audit events refer to them.
 
-    Operators can neither set a password nor change an email address: with one of them they could sign in as
-    the user. They can send a reset email to the user's own address.
+    Operators can neither set a password nor change an email address: either would let them sign in as the
+    user. They can send a reset email to the user's own address.
     """
 
     ordering = ("email",)

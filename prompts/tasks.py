@@ -30,7 +30,7 @@ from prompts.builds.sweep import (
 )
 from prompts.erasure.call_data import erase_pending_call_data
 from prompts.erasure.services import finish_erasure
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.integrity.lag import list_workspaces_to_sign
 from prompts.integrity.services import run_verification
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_ledger

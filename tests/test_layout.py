@@ -189,7 +189,12 @@ WHERE_IS = [
     ),
     ("Where is a served prompt replayed?", "replay", "prompts/replay/services.py", "replay_entry"),
     ("Where is an evidence bundle built?", "evidence", "prompts/replay/evidence.py", "build_evidence"),
-    ("Where are checkpoints signed?", "checkpoints", "prompts/integrity/checkpoints.py", "sign_checkpoint"),
+    (
+        "Where are checkpoints signed?",
+        "checkpoints",
+        "prompts/integrity/checkpoint_signer.py",
+        "sign_checkpoint",
+    ),
     ("Where is the signing lag computed?", "lag", "prompts/integrity/lag.py", "list_workspace_lags"),
     ("Where are trusted keys?", "trusted_keys", "prompts/integrity/trusted_keys.py", "get_trusted_keys"),
     ("Where is a workspace verified?", "verify", "prompts/integrity/verify/workspace.py", "verify_workspace"),
@@ -246,7 +251,7 @@ WHERE_IS = [
     ),
     ("Where is If-Match checked?", "etag", "personas/api/etags.py", "check_if_match"),
     ("Where is an API key created?", "api_keys", "personas/api_keys/services.py", "create_key"),
-    ("Where are key scopes checked?", "scopes", "personas/api_keys/scopes.py", "is_in_scope"),
+    ("Where are key scopes checked?", "scopes", "personas/api_keys/scopes.py", "find_missing_scope"),
     (
         "Which manager scopes queries to a workspace?",
         "tenancy",

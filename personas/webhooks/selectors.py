@@ -29,6 +29,6 @@ def get_endpoint_public_key(endpoint: WebhookEndpoint) -> str:
 
 
 def delete_deliveries_before(cutoff: datetime) -> int:
-    """Delete the deliveries of all workspaces that ended before the cutoff."""
+    """Delete deliveries that ended before the cutoff, in all workspaces."""
     rows = WebhookDelivery.unscoped.exclude(status=DeliveryStatus.PENDING)
     return delete_in_batches(rows.filter(finished_at__lt=cutoff))

@@ -185,7 +185,7 @@ def validate_url(url: str) -> None:
 
 
 def validate_filters(endpoint: WebhookEndpoint, values: dict[str, Any]) -> None:
-    """Raise InvalidInput if a new filter names what does not exist."""
+    """Raise InvalidInput if a new filter refers to something that does not exist."""
     known: dict[str, Iterable[str]] = {"types": EVENT_TYPES}
     for name, model in (("agents", Agent), ("channels", Channel)):
         rows = model.objects.in_workspace(endpoint.workspace_id).filter(slug__in=values.get(name, []))

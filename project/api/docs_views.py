@@ -132,7 +132,7 @@ def get_openapi_digest() -> str:
 
 
 def resolve_reference(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a reference refers to, with the keys beside the reference; another value as it is."""
+    """Return the target of a reference, merged with the other keys of the value. Other values stay as is."""
     if "$ref" not in value:
         return value
     target: Any = get_openapi_document()

@@ -4,7 +4,7 @@ from typing import Any
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TIME = "2026-03-07T14:55:05Z"
-# By field name. Another type than the field's is ignored, and so is a value that an enumeration lacks.
+# By field name. Values of the wrong type are ignored, and so are values that the enumeration lacks.
 FIELD_VALUES: dict[str, Any] = {
     "agent": "support",
     "agents": ["support"],

@@ -9,7 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from personas.models import Workspace
-from project.backup import checkpoint_files, pg_dump, postgres_copy, sqlite
+from project.backup import checkpoint_backup, pg_dump, postgres_copy, sqlite
 from project.backup.checksums import checksum_tables, find_filled_table, list_applied_migrations
 from project.backup.endings import (
     EndingsSinceBackup,
@@ -30,7 +30,7 @@ from project.database.replaced_migrations import (
     require_complete_migrations,
 )
 from project.supervisor.prepare_database import disable_statement_timeout
-from prompts.integrity.checkpoints import write_checkpoint_copies
+from prompts.integrity.checkpoint_signer import write_checkpoint_copies
 from prompts.integrity.verify import verify_workspace
 from prompts.ledger.partitions import create_partitions
 
@@ -149,7 +149,7 @@ def verify_restore(
     if changed := find_changed_prompts(prompts):
         raise BackupError(f"{len(changed)} of {len(prompts)} sampled prompts differ. {MISMATCH_ADVICE}")
     report(f"{len(prompts)} sampled prompts are byte-for-byte identical.")
-    folder = checkpoint_files.restore_checkpoint_files(source)
+    folder = checkpoint_backup.restore_checkpoint_files(source)
     if folder:
         report(f"Existing checkpoint files were moved to {folder}.")
     return folder

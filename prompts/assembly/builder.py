@@ -13,6 +13,7 @@ from prompts.assembly.normalize import check_encodable_texts, normalize_inputs
 from prompts.assembly.report import (
     VOLATILITY_RANKS,
     AssemblyReport,
+    OmissionReason,
     PartReport,
     find_cache_boundaries,
 )
@@ -28,7 +29,6 @@ from prompts.assembly.tool_definitions import (
 from prompts.assembly.unplaced_inputs import list_unplaced_inputs, list_unplaced_slots
 
 new_tuple = tuple.__new__
-EMPTY_SLOT_REASON = "the call says nothing"
 
 
 class AssembledPrompt(NamedTuple):
@@ -89,7 +89,7 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
         if part.name in limits:
             body, cut = (part.shorten or cut_chunks)(body, limits[part.name])
         text = part.place(segments, body, slot_data)
-        parts.append(new_tuple(PartReport, (part.name, len(text), cut, "")))
+        parts.append(new_tuple(PartReport, (part.name, len(text), cut, None)))
         texts.append(text)
         if part.volatility != volatility:
             volatility = part.volatility
@@ -151,7 +151,7 @@ def build_filled_part_reports(
         [
             part._replace(
                 kept=sizes.get(part.name, 0),
-                omitted=part.omitted or EMPTY_SLOT_REASON * (part.name not in sizes),
+                omitted=part.omitted or (OmissionReason.NOT_IN_CALL if part.name not in sizes else None),
             )
             for part in parts
         ]

@@ -38,7 +38,7 @@ TextChunks = Sequence[tuple[str, Origin]]
 class SkillFile(NamedTuple):
     """The SKILL.md of a skill: its bytes, and the record or context file that it comes from.
 
-    Bots read it beside the prompt.
+    Bots read it separately from the prompt.
     """
 
     name: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from personas.actors import Actor
 from personas.models import Erasure, Workspace
 from prompts.erasure.label_builds import VersionReplacements, describe_erased_record, describe_replacement
-from prompts.labels.moves import PlannedMove
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import apply_label_moves, lock_prompts
 from prompts.models import PRODUCTION, AgentPrompt, LabelRule, MoveReason, PromptLabel, PromptVersion
 from prompts.releases.services import open_release

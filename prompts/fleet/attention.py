@@ -105,7 +105,7 @@ def list_setup_steps(counts: WorkspaceCounts, slug: str, role: str) -> Sequence[
         (_("Create your first agent"), counts.agents > 0, "quick-start:new", Permission.EDIT),
         (_("Add a channel"), counts.has_channel, "agents:list", Permission.EDIT),
         (_("Write a soul"), counts.has_soul, "souls:new", Permission.EDIT),
-        (_("Create an API key"), counts.has_key, "keys:new", Permission.MANAGE_KEYS),
+        (_("Create an API key"), counts.has_key, "api-keys:new", Permission.MANAGE_KEYS),
         (_("Make your first API request"), counts.has_fetch, "ledger:list", Permission.READ),
         (_("Invite a teammate"), counts.has_company, "members:list", Permission.MANAGE_MEMBERS),
     ]

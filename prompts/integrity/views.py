@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from personas.models import Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
-from prompts.integrity.checkpoints import NoSigningKey, get_public_key, get_signed_checkpoint
+from prompts.integrity.checkpoint_signer import NoSigningKey, get_public_key, get_signed_checkpoint
 from prompts.integrity.fault_descriptions import describe_faults
 from prompts.integrity.services import request_verification
 from prompts.integrity.trusted_keys import get_trusted_keys
@@ -33,7 +33,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         "keys": SigningKey.objects.in_workspace(request.workspace).order_by("-pk"),
         "key_in_use": find_active_key_id(request),
     }
-    return render(request, "prompts/verify/show.html", context)
+    return render(request, "prompts/integrity/show.html", context)
 
 
 def build_runs_context(request: WorkspaceRequest) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def verification_status(request: WorkspaceRequest) -> HttpResponse:
     context = build_runs_context(request)
     if request.GET.get("seen") == context["mark"]:
         return HttpResponse(status=204)
-    return render(request, "prompts/verify/_look.html", context | {"is_news": True})
+    return render(request, "prompts/integrity/_look.html", context | {"is_news": True})
 
 
 @require_permission(Permission.EDIT)
@@ -86,7 +86,7 @@ def start_verification(request: WorkspaceRequest) -> HttpResponse:
     run = request_verification(request.workspace, by=request.actor)
     enqueue_verification(run)
     messages.success(request, _("Verification started."))
-    return redirect(reverse("verify:show", args=[request.workspace.slug]))
+    return redirect(reverse("integrity:show", args=[request.workspace.slug]))
 
 
 def download_public_key(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -119,4 +119,4 @@ urlpatterns: list[URLPattern] = [
     path("keys/<int:key>/", download_public_key, name="key"),
     path("checkpoints/", download_checkpoints, name="checkpoints"),
 ]
-urls = (urlpatterns, "verify")
+urls = (urlpatterns, "integrity")

@@ -345,7 +345,7 @@ def list_tool_changes(
 
 
 def list_skill_file_changes(latest: LatestText, collected: CollectedInputs) -> tuple[SectionChange, ...]:
-    """Return the changes of the skill files, which bots read beside the text."""
+    """Return the changes of the skill files, which bots read separately from the text."""
     after = {file.name: decode_skill_file(file.data) for file in collected.skill_files}
     changes = list_section_changes(latest.skill_files, after)
     return tuple([replace(change, kind="skill_file") for change in changes])

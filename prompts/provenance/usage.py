@@ -103,8 +103,8 @@ def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) ->
 def build_revision_subquery(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:
     """Select the record's revision in a version; NULL if the version does not contain the record.
 
-    VersionPart rows are stored only for changes, so the last row up to the version applies. `prompt` and
-    `version` name columns of the outer query.
+    A VersionPart row is written only when a part changes, so the last row up to the version applies.
+    `prompt` and `version` name columns of the outer query.
     """
     # Comparing ids is enough: the prompt row is locked while a version is added, so ids ascend with numbers.
     upto = parts.filter(prompt=OuterRef(prompt), version__lte=OuterRef(version))
@@ -228,7 +228,8 @@ def count_memory_prompts(workspace: Workspace | int) -> dict[int, int]:
 def count_prompts_with_memory(workspace: Workspace | int, ids: Iterable[int]) -> dict[int, int]:
     """Count for each memory the live prompts whose latest version contains it.
 
-    VersionPart rows are stored only for changes: the memory is contained if the last row has a revision.
+    A VersionPart row is written only when a part changes. A prompt contains the memory if its newest row
+    has a revision.
     """
     parts = VersionPart.objects.in_workspace(workspace).filter(kind="memory")
     later = parts.filter(
@@ -257,7 +258,7 @@ def list_file_revisions_in_use(workspace: Workspace | int, ids: Collection[int])
 def list_parts_of_version(parts: QuerySet[VersionPart], pointer: F | Subquery) -> "QuerySet[Any, Any]":
     """Return object id and revision of the parts that live prompts contain in the version `pointer`.
 
-    VersionPart rows are stored only for changes, so the last row up to the version applies.
+    A VersionPart row is written only when a part changes, so the last row up to the version applies.
     """
     later = parts.filter(
         object_id=OuterRef("object_id"),

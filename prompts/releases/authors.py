@@ -115,7 +115,7 @@ class ItemChanges:
 
 
 def list_authored_items(release: Release, items: Sequence[ReleaseItem], user: User) -> list[AuthoredItem]:
-    """Return the items with a change that the user made after the version that was released last.
+    """Return the items that include a change by this user since the last release.
 
     Changes are the causes of the builds since then, the revisions of the records that changed, and what was
     done to files. The causes alone are not enough: those of a build that failed, or that changed nothing, are

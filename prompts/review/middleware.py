@@ -24,15 +24,15 @@ from prompts.review.services import ActionReview, DryRun, ReviewRequired, run_wi
 
 # These write no records that prompts are built from. If one moves production, it fails.
 EXEMPT_NAMESPACES = {
-    "keys": "API keys",
+    "api-keys": "API keys",
     "comments": "comments on memories and versions",
     "webhooks": "endpoints that get events",
     "members": "members and invitations",
     "impact": "shows what saving would change, saves nothing",
-    "find": "search",
-    "verify": "verifies the hash chains",
+    "search": "search",
+    "integrity": "verifies the hash chains",
     "labels": "label protection",
-    "time-machine": "replay",
+    "replay": "shows what was served",
     "ledger": "reads the ledger",
 }
 EXEMPT_VIEWS = {
@@ -59,7 +59,7 @@ AUTOMATIC_VIEWS = {
     "sources:refresh": "scans a source; files are used at once only if its automatic approval is on",
     "sources:upload": "pushes files; they are used at once only if automatic approval of the source is on",
     "sources:confirm-removal": "approves the removal of files that a scan missed",
-    "rebuilding:everything": "rebuilds the same records; its page asks first, with the number of prompts",
+    "builds:everything": "rebuilds the same records; its page asks first, with the number of prompts",
     "fleet:demo": "creates the demo workspace's records",
 }
 

@@ -201,6 +201,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         ApiKey,
         "name",
         extra_fields=("prefix",),
+        route="api-keys:detail",
         key="pk",
         about="prefix",
         has_archive=False,

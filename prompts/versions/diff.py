@@ -86,9 +86,9 @@ class VersionDiff:
     sections: Sequence[SectionDiff]
     moved: Sequence[MovedSegment]
     prefix: CachePrefix
-    # The tool definitions, which are sent beside the text.
+    # The tool definitions, which are sent with the text.
     tools: Sequence[SectionDiff] = ()
-    # The changed skill files, which bots read beside the text. They cost no tokens of the prompt.
+    # The changed skill files, which bots read separately. They are not counted in the tokens of the prompt.
     skill_files: Sequence[SectionDiff] = ()
 
     @property

@@ -29,7 +29,7 @@ from skills.agent_context.services import SETTING_NAMES, choose_context, inherit
 from skills.agent_context.withheld import UNUSABLE_STATUSES
 from skills.models import AgentContext, Source
 
-DETAIL_TEMPLATE = "skills/contexts/detail.html"
+DETAIL_TEMPLATE = "skills/agent_context/detail.html"
 
 
 def detail(request: WorkspaceRequest, agent: str) -> HttpResponse:
@@ -48,7 +48,7 @@ def poll_context(request: WorkspaceRequest, agent: str) -> HttpResponse:
         "mark": mark,
         "is_news": True,
     }
-    return render(request, "skills/contexts/_live.html", context)
+    return render(request, "skills/agent_context/_live.html", context)
 
 
 @require_permission(Permission.EDIT)
@@ -98,7 +98,7 @@ def get_requested_agent(request: WorkspaceRequest, slug: str) -> Agent:
 
 
 def context_url(request: WorkspaceRequest, agent: Agent) -> str:
-    return reverse("contexts:detail", args=[request.workspace.slug, agent.slug])
+    return reverse("agent-context:detail", args=[request.workspace.slug, agent.slug])
 
 
 def save_context_form(request: WorkspaceRequest, agent: Agent, form: ContextForm) -> AgentContext:
@@ -180,4 +180,4 @@ urlpatterns: list[URLPattern] = [
     path("choose/", choose_source, name="choose"),
     path("inherit/", inherit_from_parent, name="inherit"),
 ]
-urls = (urlpatterns, "contexts")
+urls = (urlpatterns, "agent-context")

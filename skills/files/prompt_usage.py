@@ -21,7 +21,7 @@ class PromptUsageSource:
     """The functions that answer which revisions prompts contain."""
 
     list_revisions: Callable[[Workspace | int, Collection[int]], RevisionNumbers]
-    # A value that changes whenever prompts may contain other revisions than before.
+    # A value that changes whenever the revisions in prompts may have changed.
     get_fingerprint: Callable[[Workspace | int], object]
 
 

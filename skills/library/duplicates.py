@@ -201,7 +201,7 @@ def list_skill_matches(
     paths: SkillPaths,
     cached: dict[tuple[object, ...], list[AgentFile]],
 ) -> list[AgentFile]:
-    """Return those of these files that the reader's rules match, in rule order.
+    """Return the files that match the reader's rules, in rule order.
 
     The result is stored in `cached`, because it is the same for all agents with the same sources, rules and
     working directory.

@@ -49,7 +49,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
 
     page.locator(".dr-exports summary").press("Enter")
     expect(page.locator(".dr-exports")).to_have_attribute("open", "")
-    page.get_by_role("link", name="JSON, for programs").focus()
+    page.get_by_role("link", name="JSON").focus()
     page.keyboard.press("Tab")
     expect(page.locator(".dr-exports")).not_to_have_attribute("open", "")
 

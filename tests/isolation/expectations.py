@@ -131,20 +131,22 @@ def tomorrow() -> str:
     return (timezone.now() + timedelta(days=1)).date().isoformat()
 
 
+KEY_ROW = {"key": ("keys", "pk")}
 # The response contains the secret, so there is no redirect.
 ACCESS: dict[str, Page] = {
-    "keys:list": Page(read=KEYS),
-    "keys:export": Page(read=KEYS),
-    "keys:bulk": action(KEYS, body=lambda s, h: {"chosen": [s.row(h, "keys").pk], "sure": "1"}),
-    "keys:detail": Page(read=KEYS),
-    "keys:new": Page(read=KEYS, write=KEYS, body=new_key, status=200),
-    "keys:rotate": Page(
+    "api-keys:list": Page(read=KEYS),
+    "api-keys:export": Page(read=KEYS),
+    "api-keys:bulk": action(KEYS, body=lambda s, h: {"chosen": [s.row(h, "keys").pk], "sure": "1"}),
+    "api-keys:detail": Page(read=KEYS, objects=KEY_ROW),
+    "api-keys:new": Page(read=KEYS, write=KEYS, body=new_key, status=200),
+    "api-keys:rotate": Page(
         read=KEYS,
         write=KEYS,
+        objects=KEY_ROW,
         body=lambda s, h: {"name": "Fresh", "hours": "1", "expires_at": tomorrow()},
         status=200,
     ),
-    "keys:revoke": Page(read=KEYS, write=KEYS),
+    "api-keys:revoke": Page(read=KEYS, write=KEYS, objects=KEY_ROW),
 }
 INSIDE: dict[str, Page] = {
     "home": Page(),

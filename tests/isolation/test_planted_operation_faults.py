@@ -7,7 +7,6 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from personas.agents.api import SoulResource
 from personas.api import authentication
 from personas.api.exception_handler import NOT_FOUND_PROBLEM
 from personas.api.operations import Operation
@@ -20,6 +19,7 @@ from personas.api_keys import selectors as key_selectors
 from personas.memories.api import MemoryResource
 from personas.models import Memory, Soul
 from personas.roles import Permission
+from personas.souls.api import SoulResource
 from tests.isolation.api_cast import before, callers, known_callers  # noqa: F401  # fixtures
 from tests.isolation.api_matrix import run
 from tests.isolation.api_policy import find_policy_mismatches

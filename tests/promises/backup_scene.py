@@ -40,7 +40,7 @@ from project.journal.apply import AppliedEndings  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.erasure.services import erase_record  # noqa: E402
-from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
 from prompts.replay.services import load_version_contents  # noqa: E402

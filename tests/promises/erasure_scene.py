@@ -30,7 +30,7 @@ from personas.records.services import edit_record  # noqa: E402
 from project.backup.create import create_backup  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402

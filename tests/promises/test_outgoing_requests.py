@@ -221,7 +221,7 @@ def raise_in_turn(patch: pytest.MonkeyPatch) -> None:
         return send(turn, delivery)
 
     patch.setattr(deliver, "parse_retry_after", parse)
-    patch.setattr(deliver.Turn, "attempt", attempt)
+    patch.setattr(deliver.EndpointTurn, "attempt", attempt)
 
 
 def forget_delays(patch: pytest.MonkeyPatch) -> None:

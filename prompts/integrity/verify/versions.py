@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 from personas.models import Content, Workspace
-from prompts.hashed_rows import RowLike, build_version_row
 from prompts.integrity.verify.parts import PartChecksums, PartTracker
 from prompts.integrity.verify.row_stream import (
     CHUNK_SIZE,
@@ -19,6 +18,7 @@ from prompts.models import PromptVersion
 from prompts.proof.canonical import json_digest
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import StoredRow, VersionRow, format_version_name
+from prompts.proof_rows import RowLike, build_version_row
 from prompts.versions.segments import list_content_digests
 from prompts.versions.stored_inputs import list_manifest_digests
 

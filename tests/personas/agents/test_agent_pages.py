@@ -180,7 +180,7 @@ def test_an_effective_setting_names_the_level_it_comes_from(as_bob, workspace, p
     set_level({"token_budget": 900}, channel=deck)
     html = get_page(as_bob, "agents/pilot/")
     values = html[html.index("Effective settings") :]
-    budget = values[values.index("Token budget") : values.index("Ledger kept for")]
+    budget = values[values.index("Token budget") : values.index("Ledger retention")]
     assert "4,000" in budget
     assert "prompt-settings/workspace/" in budget
     assert "Overridden on Deck" in budget

@@ -237,11 +237,11 @@ def serve_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
 
 
 def hold_no_endpoint(patch: pytest.MonkeyPatch) -> None:
-    def keep_on(turn: deliver.Turn, send: Callable[..., deliver.AttemptResult]) -> None:
+    def keep_on(turn: deliver.EndpointTurn, send: Callable[..., deliver.AttemptResult]) -> None:
         for delivery in turn.deliveries:
             turn.results.append(send(turn, delivery))
 
-    patch.setattr(deliver.Turn, "run", keep_on)
+    patch.setattr(deliver.EndpointTurn, "run", keep_on)
 
 
 @pytest.mark.planted
@@ -258,7 +258,7 @@ def test_a_worker_that_lets_one_receiver_delay_others_is_detected(
 
 
 def leave_errors_to_the_job(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(deliver.Turn, "attempt", lambda turn, send, delivery: send(turn, delivery))
+    patch.setattr(deliver.EndpointTurn, "attempt", lambda turn, send, delivery: send(turn, delivery))
     patch.setattr(deliver, "store_failures", lambda endpoint, results: None)
 
 

@@ -22,7 +22,7 @@ from project.backup.errors import BackupError
 from project.backup.manifest import MANIFEST_NAME, read_manifest
 from project.backup.restore import restore_backup
 from project.database.replaced_migrations import list_replacements
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.ledger.partitions import (
     LEDGER_TABLE,
     build_month_partition,

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError, call_command
 
-from project.backup.checkpoint_files import CHECKPOINTS_FOLDER
+from project.backup.checkpoint_backup import CHECKPOINTS_FOLDER
 from project.backup.endings import (
     MAX_JOURNAL_AGE,
     EndingsSinceBackup,

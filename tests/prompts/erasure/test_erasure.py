@@ -11,8 +11,8 @@ from personas.memories.services import reinstate_memory
 from personas.models import Agent, AuditEvent, Erasure, Revision
 from personas.records.services import edit_record, restore_revision
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.proof_rows import build_version_row
 from prompts.versions.selectors import get_version_text, has_erased_content
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
 from tests.prompts.erasure.guesses import find_columns_with

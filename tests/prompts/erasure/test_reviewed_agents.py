@@ -15,7 +15,8 @@ from prompts.erasure import label_moves
 from prompts.erasure.services import erase_record, finish_erasure
 from prompts.errors import NotAllowed
 from prompts.labels.approval import APPROVAL_RULES
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import lock_prompts, move_label, protect_label, roll_back
 from prompts.models import (
     PRODUCTION,

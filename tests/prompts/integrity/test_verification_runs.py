@@ -13,11 +13,11 @@ from django.utils import timezone
 from personas.actors import SYSTEM_ACTOR
 from personas.models import AuditEvent
 from prompts.builds.sweep import list_queued_verifications
-from prompts.hashed_rows import build_ledger_row, get_prompt_key
 from prompts.integrity import services as integrity_services
 from prompts.integrity.services import MAX_RUN_TIME, request_verification, run_verification
 from prompts.integrity.verify import verify_workspace
 from prompts.models import LedgerEntry, VerificationRun, VerificationStatus
+from prompts.proof_rows import build_ledger_row, get_prompt_key
 from prompts.tasks import verify_chain_job
 from tests.prompts.integrity.forged_history import by_hand, unguarded
 from tests.prompts.integrity.history_stage import History

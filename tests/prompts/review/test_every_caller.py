@@ -149,7 +149,7 @@ def test_exemptions_name_pages_that_exist():
         "releases:publish",
         "releases:override",
         "responsibilities:order",
-        "contexts:choose",
+        "agent-context:choose",
     ],
 )
 def test_an_action_that_can_move_production_has_no_exemption(name):

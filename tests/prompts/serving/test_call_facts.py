@@ -11,7 +11,7 @@ from personas.errors import DomainError
 from personas.limits import storage_quota as quota
 from prompts.assembly import builder, runtime_lines
 from prompts.assembly.builder import build_prompt
-from prompts.assembly.inputs import PromptInputs, Tool
+from prompts.assembly.inputs import PromptInputs, ToolInput
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.runtime_lines import KNOWN_FACTS
 from prompts.assembly.segments import CALL_VOLATILITIES
@@ -328,7 +328,7 @@ def test_cacheable_text_of_a_call_is_detected(stage, monkeypatch):
 
 
 def test_a_version_of_an_earlier_release_keeps_its_tool_lines():
-    inputs, encoder = PromptInputs(tools=(Tool("hammer", "Drives nails."),)), PartEncoder()
+    inputs, encoder = PromptInputs(tools=(ToolInput("hammer", "Drives nails."),)), PartEncoder()
     parts = encode_input_parts(inputs, encoder)
     packed = pack_inputs(inputs, encoder, {plain: SaltedDigest(plain, "") for plain in parts})
     contents = packed.contents | parts

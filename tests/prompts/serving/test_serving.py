@@ -18,14 +18,15 @@ from personas.api_keys.services import create_key, revoke_key, rotate_key
 from personas.errors import InvalidInput
 from personas.models import ApiKey, Content, Erasure, Membership, User
 from personas.records.services import archive_record
-from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, fill_segments
+from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, TaskInput, fill_segments
 from prompts.builds.services import rebuild_agents
 from prompts.call_contents.selectors import get_call_values
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import build_ledger_row
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import remove_label, roll_back
 from prompts.models import AgentPrompt, MoveReason, PromptLabel, PromptVersion
+from prompts.proof_rows import build_ledger_row
 from prompts.serving import (
     CallContext,
     InvalidKey,
@@ -230,7 +231,7 @@ FACTS = Slots(
     },
     sandbox={"enabled": True, "image": "tag\r\nline"},
     session=Session("s-1", "/plan.md"),
-    task=Task(4, "Sort the shed", "All of it", "open", (Step("Open", True), Step("Sort"))),
+    task=TaskInput(4, "Sort the shed", "All of it", "open", (StepInput("Open", True), StepInput("Sort"))),
     is_background=True,
     previous_error=PreviousError("Timeout", "too slow", "step 2"),
     append="A word\rfor this call — häufig 🦊",

@@ -44,7 +44,7 @@ def test_all_pages_show_the_tokens_of_the_version(as_alice, workspace, prompt, a
     number, total = prompt.latest.number, f"{prompt.latest.tokens:,}"
     base = f"/w/{workspace.slug}"
     at = format_timestamp(timezone.now())
-    replay = reverse("time-machine:moment", args=[workspace.slug, prompt.pk, "production", at])
+    replay = reverse("replay:moment", args=[workspace.slug, prompt.pk, "production", at])
     version_page = read(as_alice, f"{base}/prompts/{prompt.pk}/versions/{number}/")
     studio_page, replay_page = read(as_alice, f"{base}/studio/pilot/"), read(as_alice, replay)
     assert f"{total} tokens" in version_page
