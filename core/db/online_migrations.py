@@ -10,7 +10,7 @@ from typing import Any, cast
 from django.contrib.postgres.operations import NotInTransactionMixin
 from django.db import transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations import AddConstraint, AddField, AddIndex, RunPython
+from django.db.migrations import AddConstraint, AddIndex, RunPython
 from django.db.migrations.operations.base import Operation
 from django.db.models import UniqueConstraint
 
@@ -44,24 +44,6 @@ class OnlineOperation(NotInTransactionMixin, Operation):
 
     def build(self, editor: Any, model: Any) -> None:
         raise NotImplementedError
-
-
-class AddColumnInPlace(AddField):
-    """Add a column with a constant database default, without rewriting the table.
-
-    On SQLite, Django would copy the table for a column that is not null, and the copy has no triggers: an
-    append-only table would accept updates.
-    """
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        if schema_editor.connection.vendor != "sqlite":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        field = to_state.apps.get_model(app_label, self.model_name)._meta.get_field(self.name)
-        model = from_state.apps.get_model(app_label, self.model_name)
-        BaseDatabaseSchemaEditor.add_field(schema_editor, model, field)
 
 
 class AddIndexOnline(OnlineOperation, AddIndex):
