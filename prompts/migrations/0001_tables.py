@@ -638,7 +638,7 @@ class Migration(migrations.Migration):
                                 to="personas.workspace",
                             ),
                         ),
-                        ("cache_prefixes", models.JSONField(null=True)),
+                        ("cache_prefixes", models.JSONField(default=dict)),
                     ],
                     options={
                         "ordering": ["-number"],
@@ -1094,7 +1094,7 @@ class Migration(migrations.Migration):
                                 to="personas.workspace",
                             ),
                         ),
-                        ("details", models.JSONField(null=True)),
+                        ("details", models.JSONField()),
                     ],
                     options={
                         "abstract": False,

@@ -6,7 +6,6 @@ from django.db.models import Q
 from core.db.fields import CompactJSONField
 from personas.models import Agent, Channel, ReleasePolicy, Workspace, WorkspaceOwned
 from personas.tenancy.fields import TenantForeignKey
-from prompts.assembly.segments import normalize_section_name
 
 
 class AgentPrompt(WorkspaceOwned):
@@ -111,11 +110,6 @@ class PromptVersion(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.prompt} v{self.number}"
-
-    @property
-    def section_sizes(self) -> dict[str, list[int]]:
-        """Characters and tokens of each section, by the names that sections have now."""
-        return {normalize_section_name(name): size for name, size in self.sizes.items()}
 
     @property
     def text_tokens(self) -> int:
