@@ -126,11 +126,10 @@ class AddCheckOnline(OnlineOperation, AddConstraint):
 
 
 class RunInBatches(RunPython):
-    """Data migration in batches, with one transaction per batch.
+    """Data migration in batches, with one transaction per batch. Reversing it leaves the rows as they are.
 
     `waiting(apps, size)` returns up to `size` keys of rows that are not migrated yet. `change(apps, keys)`
     migrates these rows. A migration that was interrupted continues with the rows that are left.
-    `reverse` is the same pair of functions for migrating backwards; without it the rows stay as they are.
     """
 
     def __init__(
@@ -139,36 +138,22 @@ class RunInBatches(RunPython):
         change: Callable[[Any, list[Any]], None],
         *,
         size: int = BATCH_SIZE,
-        reverse: tuple[Callable[[Any, int], Iterable[Any]], Callable[[Any, list[Any]], None]] | None = None,
     ) -> None:
-        self.waiting, self.change, self.size, self.reverse = waiting, change, size, reverse
-        backwards = self.run_batches_backwards if reverse else RunPython.noop
-        super().__init__(self.run_batches, backwards, atomic=False)
+        self.waiting, self.change, self.size = waiting, change, size
+        super().__init__(self.run_batches, RunPython.noop, atomic=False)
 
     def run_batches(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        self.run_pair(apps, schema_editor, self.waiting, self.change)
-
-    def run_batches_backwards(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        if self.reverse is not None:
-            self.run_pair(apps, schema_editor, *self.reverse)
-
-    def run_pair(
-        self,
-        apps: Any,
-        schema_editor: BaseDatabaseSchemaEditor,
-        waiting: Callable[[Any, int], Iterable[Any]],
-        change: Callable[[Any, list[Any]], None],
-    ) -> None:
         alias = schema_editor.connection.alias
-        while keys := list(waiting(apps, self.size)):
+        while keys := list(self.waiting(apps, self.size)):
             with transaction.atomic(using=alias):
-                change(apps, keys)
+                self.change(apps, keys)
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        arguments = {"waiting": self.waiting, "change": self.change, "size": self.size}
-        if self.reverse is not None:
-            arguments["reverse"] = self.reverse
-        return self.__class__.__name__, [], arguments
+        return (
+            self.__class__.__name__,
+            [],
+            {"waiting": self.waiting, "change": self.change, "size": self.size},
+        )
 
     def describe(self) -> str:
         return f"Update rows in batches of {self.size}"

@@ -118,7 +118,7 @@ class PromptVersion(WorkspaceOwned):
 
     @property
     def tool_tokens(self) -> int:
-        """Tokens of the tool definitions; 0 for versions built before definitions were counted."""
+        """Tokens of the tool definitions."""
         return self.tokens - self.text_tokens
 
 
