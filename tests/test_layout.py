@@ -305,12 +305,6 @@ WHERE_IS = [
         "core/db/row_level_security.py",
         "EnableRowLevelSecurity",
     ),
-    (
-        "What if a database has migrations from before the first release?",
-        "replaced_migrations",
-        "project/database/replaced_migrations.py",
-        "require_complete_migrations",
-    ),
     ("Where are append-only tables?", "append_only", "core/db/append_only.py", "AppendOnly"),
     ("Where are reads sent to the replica?", "replica", "core/db/replica.py", "read_from_replica"),
     ("Where are jobs enqueued?", "task_queue", "core/task_queue.py", "enqueue_after_commit"),

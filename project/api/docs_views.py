@@ -77,11 +77,6 @@ PROBLEM_ADVICE = {
     "channel_not_enabled": _("The agent is not on this channel. Choose one of its channels."),
     "digest_mismatch": _("The rebuilt text differs from the recorded one. Verify the ledger."),
     "not_key_owner": _("Only the creator of an admin key can rotate it. Revoke the key instead."),
-    "inputs_not_stored": _(
-        "The version was built before Dramatis stored the inputs of versions. "
-        "Release a newer version, or leave out data, directories, limits, "
-        "mission, and tools that are objects."
-    ),
     "no_version_at_time": _("There was no version at that time, or the label did not point to one."),
     "nothing_to_release": _("There are no newer versions to release."),
     "release_closed": _("The release is already approved, released, rejected, withdrawn or out of date."),

@@ -9,7 +9,6 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from project.database.replaced_migrations import IncompleteMigrations, require_complete_migrations
 from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 from project.redis_client import connect_redis
 from prompts.ledger.partitions import (
@@ -67,10 +66,6 @@ def check_database_version() -> DoctorFinding:
 
 def check_migrations() -> DoctorFinding:
     executor = MigrationExecutor(connection)
-    try:
-        require_complete_migrations(executor.loader, executor.loader.applied_migrations)
-    except IncompleteMigrations as error:
-        return report_failure("migrations", str(error), "Upgrade the database as described there.")
     pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if pending:
         return report_failure("migrations", f"{len(pending)} are not applied.", "Run manage.py migrate.")

@@ -17,7 +17,7 @@ from prompts.assembly.report import (
     PartReport,
     find_cache_boundaries,
 )
-from prompts.assembly.segments import TURN, Segment, get_texts_by_section, normalize_section_name
+from prompts.assembly.segments import TURN, Segment, get_texts_by_section
 from prompts.assembly.skill_rules import exclude_invalid_names
 from prompts.assembly.slots import Message, Slots, fill_segments
 from prompts.assembly.tool_definitions import (
@@ -45,9 +45,8 @@ class AssembledPrompt(NamedTuple):
 def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     """Assemble a prompt without filling its slots: each slot contains its placeholder or default text."""
     limits = inputs.limits
-    part_limits = {normalize_section_name(name): limit for name, limit in limits.parts.items()}
     listed_inputs, rejected_skills = exclude_invalid_names(inputs)
-    assembled = assemble_parts(layout, listed_inputs, part_limits)
+    assembled = assemble_parts(layout, listed_inputs, limits.parts)
     text = "".join(assembled.texts)
     if "\r" in text:
         return build_prompt(layout, normalize_inputs(inputs))
@@ -56,7 +55,7 @@ def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     problems = (*(rejected_skills if "skills" in layout.used else ()), *layout.problems(inputs))
     if limits.total is not None and len(text) > limits.total:
         assembled, over = fit_to_budget(
-            layout, part_limits, limits.total, partial(assemble_parts, layout, inputs)
+            layout, limits.parts, limits.total, partial(assemble_parts, layout, inputs)
         )
         text, problems = "".join(assembled.texts), problems + over
     report = (

@@ -6,7 +6,7 @@ Fields and class docstrings are published in the JSON schema.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from prompts.assembly.segments import Origin
 
@@ -138,9 +138,6 @@ class Limits:
 class PromptInputs:
     """One agent on one channel, ready to be assembled in any layout."""
 
-    # Whether the pi layout lists a tool without a snippet by its description.
-    describes_tools: ClassVar[bool] = True
-
     agent: str = ""
     identity: IdentityInput | None = None
     soul: Text | None = None
@@ -175,10 +172,3 @@ class PromptInputs:
 
     def planning_tools(self) -> tuple[ToolInput, ...]:
         return tuple([tool for tool in self.tools if tool.use == "planning"])
-
-
-@dataclass(frozen=True)
-class EarlierInputs(PromptInputs):
-    """Inputs of a version of an earlier release: the pi layout lists a tool without a snippet by its name."""
-
-    describes_tools: ClassVar[bool] = False

@@ -65,11 +65,6 @@ class Segment(NamedTuple):
     span: int = 1
 
 
-def normalize_section_name(name: str) -> str:
-    """Return the name of a section as it is now: earlier releases wrote some names with hyphens."""
-    return name.replace("-", "_")
-
-
 def get_texts_by_section(segments: Sequence[Segment]) -> dict[str, str]:
     """Return the text of each section in prompt order, including the separator before it."""
     texts_by_section: dict[str, list[str]] = {}

@@ -68,8 +68,7 @@ def get_own_snippets(builtin: Mapping[str, str], inputs: PromptInputs) -> Mappin
     Tools that have neither are left out.
     """
     snippets = {
-        tool.name: tool.snippet
-        or (get_first_line(tool.description) if inputs.describes_tools and tool.name not in builtin else "")
+        tool.name: tool.snippet or (get_first_line(tool.description) if tool.name not in builtin else "")
         for tool in inputs.active_tools()
     }
     return {name: snippet for name, snippet in snippets.items() if snippet}

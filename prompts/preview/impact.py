@@ -15,7 +15,7 @@ from core.db.compiled_query import CompiledQuery
 from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
-from prompts.assembly.segments import get_texts_by_section, normalize_section_name
+from prompts.assembly.segments import get_texts_by_section
 from prompts.assembly.sizes import get_plain_texts
 from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
@@ -259,7 +259,7 @@ def get_stored_texts(segments: Iterable[Mapping[str, Any]], texts: Mapping[str, 
     texts_by_section: dict[str, list[str]] = {}
     for row in segments:
         text = texts[row["content"]] if "content" in row else row.get("text", "")
-        texts_by_section.setdefault(normalize_section_name(row["section"]), []).append(text)
+        texts_by_section.setdefault(row["section"], []).append(text)
     return {section: "".join(parts) for section, parts in texts_by_section.items() if any(parts)}
 
 
@@ -312,7 +312,7 @@ def measure_changes(
     prompt: AssembledPrompt,
 ) -> tuple[SectionChange, ...]:
     """Add the tokens of each section as versions count them, so that they add up to those of the prompt."""
-    before = {section: size[1] for section, size in latest.version.section_sizes.items()}
+    before = {section: size[1] for section, size in latest.version.sizes.items()}
     before[TOOL_DEFINITIONS] = count_definition_tokens(latest.tools, count_tokens_cached)
     after = {**counts, TOOL_DEFINITIONS: count_tool_tokens(prompt.tools)}
     return tuple(
@@ -380,7 +380,7 @@ def count_section_tokens(latest: LatestText, after: SectionTexts, sent: SectionT
 
     The stored count of an unchanged section without slots is reused: counting is slow.
     """
-    sizes = latest.version.section_sizes
+    sizes = latest.version.sizes
     counts = {}
     for section, text in after.items():
         sent_text = sent.get(section, "")

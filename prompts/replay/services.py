@@ -74,7 +74,7 @@ class Replay:
     # The tool definitions that are sent with the text: for a ledger row, those that the call selected. None
     # if they were erased.
     tools: Sequence[DefinitionJson] | None = ()
-    # The salt of the recorded digest; empty for rows of earlier releases, whose digest is the plain SHA-256.
+    # The salt of the recorded digest; empty if text was erased.
     salt: str = ""
 
     @property

@@ -206,7 +206,7 @@ def render_version_json(version: PromptVersion) -> str:
             "total": version.tokens,
             "text": version.text_tokens,
             "tools": version.tool_tokens,
-            "sections": {section: tokens for section, (_, tokens) in version.section_sizes.items()},
+            "sections": {section: tokens for section, (_, tokens) in version.sizes.items()},
         },
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1] + ","

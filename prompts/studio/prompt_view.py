@@ -153,7 +153,7 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
     return PreviewResult(
         segments,
         version.layout,
-        version.section_sizes,
+        version.sizes,
         version.tool_tokens,
         parse_build_report(contents, version),
         budget,

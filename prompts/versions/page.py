@@ -258,7 +258,7 @@ class VersionPage:
         return [self.build_section(name, rows, ends) for name, rows in group_rows_by_section(self.segments)]
 
     def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
-        characters, tokens = self.version.section_sizes.get(name, (0, 0))
+        characters, tokens = self.version.sizes.get(name, (0, 0))
         annotated = [self.annotate_row(row) for row in rows]
         # A boundary one character earlier counts too: the line break before the first row is in the section.
         boundary_offset = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)

@@ -155,7 +155,7 @@ def version_json(version: PromptVersion) -> dict[str, Any]:
         "tool_tokens": version.tool_tokens,
         "sizes": {
             name: {"characters": characters, "tokens": tokens}
-            for name, (characters, tokens) in version.section_sizes.items()
+            for name, (characters, tokens) in version.sizes.items()
         },
         "tools": get_tool_definitions(version),
         "segments": [dataclass_json(segment) for segment in get_segments(version)],

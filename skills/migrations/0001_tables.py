@@ -1,7 +1,4 @@
-"""Create the tables of sources, context files and skills.
-
-The order of the columns is that of the replaced migrations: backups contain checksums of whole rows.
-"""
+"""Create the tables of sources, context files and skills."""
 
 import django.core.validators
 import django.db.models.deletion
@@ -18,21 +15,6 @@ import skills.sources.models
 
 class Migration(migrations.Migration):
     initial = True
-
-    replaces = [
-        ("skills", "0001_initial"),
-        ("skills", "0002_sources_and_files"),
-        ("skills", "0003_slugs_by_workspace"),
-        ("skills", "0004_held_runs"),
-        ("skills", "0005_held_status"),
-        ("skills", "0006_agent_sources"),
-        ("skills", "0007_copy_agent_sources"),
-        ("skills", "0008_pushed_by"),
-        ("skills", "0009_file_ctime"),
-        ("skills", "0011_plain_labels"),
-        ("skills", "0012_rejected_digest"),
-        ("skills", "0013_plain_choices"),
-    ]
 
     dependencies = [
         ("personas", "0002_tables"),

@@ -37,9 +37,11 @@ from personas.records.revisions import build_revision
 from personas.records.services import create_record
 from personas.webhooks.signatures import generate_private_key, generate_secret
 from prompts.builds.services import rebuild_agents
+from prompts.drift.details import ReportDetails, report_details_json
 from prompts.labels.services import move_label
 from prompts.models import (
     AgentPrompt,
+    BotStatus,
     BuildCause,
     CallContent,
     Checkpoint,
@@ -315,7 +317,9 @@ class Seeder:
             digest=version.digest,
             ledger_id=entry.pk,
             is_last_served=True,
-            details={"path": self.word("DigestReport.details")},
+            details=report_details_json(
+                ReportDetails(path=self.word("DigestReport.details"), status=BotStatus.SAME)
+            ),
         )
         self.keep("reports", "plain", report)
         self.drafts()

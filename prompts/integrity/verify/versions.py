@@ -89,9 +89,8 @@ class VersionVerifier:
         """Collect the digests that the previous version did not use; the others were collected with it."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
         digests |= {file["content"] for file in row.skill_files}
-        if manifest := row.lockfile.get("inputs"):
-            digests.add(manifest)
-            self.pending_manifests.add(manifest)
+        digests.add(row.lockfile["inputs"])
+        self.pending_manifests.add(row.lockfile["inputs"])
         new = digests - self.digests
         if new:
             name = format_version_name(*self.prompts.get_key(row.prompt_id), row.number)

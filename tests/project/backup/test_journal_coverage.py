@@ -60,7 +60,7 @@ def test_only_endings_after_the_backup_are_applied(backup):
 
 
 def test_without_a_position_all_endings_are_applied(backup):
-    """For example a backup of an earlier release."""
+    """For example a backup of an installation without a signing key."""
     manifest = read_manifest(backup)
     manifest.journal = [0, ""]
     with time_machine.travel(NOW + timedelta(minutes=2)):

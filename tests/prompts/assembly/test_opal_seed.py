@@ -177,7 +177,7 @@ def test_long_files_are_cut_with_a_notice():
 def test_cutting_the_section_leaves_every_element_closed(limit):
     files = (ContextFileInput("/a", "first " * 5), ContextFileInput("/b", "second " * 5))
     prompt = build_prompt(
-        OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit}))
+        OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project_context": limit}))
     )
     assert prompt.text.count("<project-context") == prompt.text.count("</project-context>")
     assert "characters left out]" in prompt.text
