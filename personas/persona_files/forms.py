@@ -54,9 +54,9 @@ class FileImportForm(forms.Form):
 
 
 class PersonaFileImportForm(FileImportForm):
-    """Form to import IDENTITY.md, SOUL.md or USER.md, with the label of the new record."""
+    """Form to import IDENTITY.md, SOUL.md or USER.md, with the name of the new record."""
 
-    label = forms.CharField(
+    name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=80,
         help_text=gettext_lazy("The name shown in lists."),

@@ -62,7 +62,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
           - paragraph: "Fix these fields and save again:"
           - list:
             - listitem:
-              - link "Label"
+              - link "Name"
         """
     )
 
