@@ -184,6 +184,6 @@ BODY_EXAMPLES: dict[str, Any] = {
 }
 # Examples of responses whose schema is any object or a text, by operation id.
 RESPONSE_EXAMPLES: dict[str, Any] = {
-    "getLedgerEvidence": {"format": "dramatis-evidence", "version": 4, "row": {"id": 12}},
-    "getReplayEvidence": {"format": "dramatis-evidence", "version": 4},
+    "getLedgerEvidence": {"format": "dramatis-evidence", "version": 1, "row": {"id": 12}},
+    "getReplayEvidence": {"format": "dramatis-evidence", "version": 1},
 }

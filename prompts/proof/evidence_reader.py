@@ -31,7 +31,7 @@ from prompts.proof.ledger_blocks import get_settled_at
 from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_key
 from prompts.proof.text_salts import CONTENT_KEYS, combine_input_salts, combine_served_salts
 
-EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 4, "not yet sealed"
+EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 1, "not yet sealed"
 LATEST_LABEL = "latest"
 BUNDLE_KEYS = (
     "format",
