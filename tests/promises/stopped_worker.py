@@ -46,13 +46,15 @@ def stop_at(point: str, gate: Path) -> None:
         return result
 
     if point == COPY:
-        append = vars(checkpoints)["append_checkpoints"]
+        from prompts.integrity import checkpoint_signer
+
+        append = vars(checkpoint_signer)["append_checkpoints"]
 
         def wait_and_append(*given: Any) -> Any:
             wait()
             return append(*given)
 
-        vars(checkpoints)["append_checkpoints"] = wait_and_append
+        vars(checkpoint_signer)["append_checkpoints"] = wait_and_append
     else:
         connection.execute_wrappers.append(execute_and_wait)
 

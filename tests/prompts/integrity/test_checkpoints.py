@@ -77,7 +77,7 @@ def test_only_changed_heads_are_stored(history):
 
 
 def test_all_heads_are_stored_at_intervals(history, monkeypatch):
-    monkeypatch.setattr(checkpoints, "FULL_HEADS_INTERVAL", 2)
+    monkeypatch.setattr(checkpoint_signer, "FULL_HEADS_INTERVAL", 2)
     sign_checkpoint(history.workspace.pk)
     history.reword("Be quick.")
     sign_checkpoint(history.workspace.pk)
@@ -258,7 +258,7 @@ def test_the_public_key_is_printed(capsys):
 
 @pytest.mark.planted
 def test_a_copy_that_is_not_written_is_found(history, monkeypatch):
-    monkeypatch.setattr(checkpoints, "append_checkpoints", lambda *args: 0)
+    monkeypatch.setattr(checkpoint_signer, "append_checkpoints", lambda *args: 0)
     with pytest.raises(AssertionError):
         test_a_copy_that_is_behind_catches_up(history)
 
@@ -268,7 +268,7 @@ def test_a_checkpoint_that_forgets_label_moves_is_found(history, monkeypatch):
     from prompts.proof.chain_heads import ChainHeads
 
     real = checkpoint_signer.get_current_heads
-    monkeypatch.setattr(checkpoints, "get_current_heads", lambda pk: ChainHeads(real(pk).versions))
+    monkeypatch.setattr(checkpoint_signer, "get_current_heads", lambda pk: ChainHeads(real(pk).versions))
     with pytest.raises(AssertionError):
         test_a_checkpoint_sums_up_where_every_chain_ends(history)
 
