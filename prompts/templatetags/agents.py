@@ -8,7 +8,6 @@ from django import template
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from personas.models import Agent, AgentTool
@@ -187,15 +186,3 @@ def tool_guidance(agent: Agent, active: Sequence[AgentTool]) -> list[GuidanceLin
 def has_tool_guidance(layout: str) -> bool:
     """Return whether a layout contains guidance for single tools."""
     return layout in GUIDELINES_BY_LAYOUT
-
-
-@register.filter
-def skill_assignment_label(assignment: str) -> str:
-    """Describe how a skill was assigned to an agent."""
-    return {
-        "attached": _("Attached to this agent"),
-        "for all": _("For all agents"),
-        "found": _("Found by this agent's discovery rules"),
-        "assigned": _("Assigned to this agent"),
-        "assigned to all": _("Assigned to all agents"),
-    }.get(assignment, assignment)

@@ -1,9 +1,10 @@
 """Queries on skills: records, discovered skills, an agent's skills and their instructions."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Workspace
 from skills.agent_context.effective import AgentContextLoader, AgentSkill
@@ -66,7 +67,14 @@ def get_folder_name(path: str) -> str:
     return path.split("/")[-2] if "/" in path else ""
 
 
-AssignmentKind = Literal["attached", "for all", "found", "assigned", "assigned to all"]
+class AssignmentKind(TextChoices):
+    """How an agent got a skill."""
+
+    ATTACHED = "attached", _("Attached to this agent")
+    FOR_ALL = "for_all", _("For all agents")
+    FOUND = "found", _("Found by this agent's discovery rules")
+    ASSIGNED = "assigned", _("Assigned to this agent")
+    ASSIGNED_TO_ALL = "assigned_to_all", _("Assigned to all agents")
 
 
 @dataclass(frozen=True)
@@ -97,8 +105,8 @@ def get_agent_skills(agent: Agent) -> tuple[ContextReader | None, list[AgentSkil
 
 def get_assignment_kind(agent_skill: AgentSkill) -> AssignmentKind:
     if agent_skill.skill is not None:
-        return "for all" if agent_skill.skill.for_all_agents else "attached"
+        return AssignmentKind.FOR_ALL if agent_skill.skill.for_all_agents else AssignmentKind.ATTACHED
     assigned_to = agent_skill.file.assigned_to if agent_skill.file else AssignedTo.WHERE_FOUND
     if assigned_to == AssignedTo.WHERE_FOUND:
-        return "found"
-    return "assigned to all" if assigned_to == AssignedTo.ALL else "assigned"
+        return AssignmentKind.FOUND
+    return AssignmentKind.ASSIGNED_TO_ALL if assigned_to == AssignedTo.ALL else AssignmentKind.ASSIGNED

@@ -46,15 +46,15 @@ def stop_at(point: str, gate: Path) -> None:
         return result
 
     if point == COPY:
-        from prompts.integrity import checkpoints
+        from prompts.integrity import checkpoint_signer
 
-        append = vars(checkpoints)["append_checkpoints"]
+        append = vars(checkpoint_signer)["append_checkpoints"]
 
         def wait_and_append(*given: Any) -> Any:
             wait()
             return append(*given)
 
-        vars(checkpoints)["append_checkpoints"] = wait_and_append
+        vars(checkpoint_signer)["append_checkpoints"] = wait_and_append
     else:
         connection.execute_wrappers.append(execute_and_wait)
 
@@ -82,13 +82,13 @@ def progress_before_commit() -> None:
 def copies_of_new_checkpoints() -> None:
     """R4: a checkpoint is copied by the job that signs it, and by no later one."""
     from prompts import tasks
-    from prompts.integrity import checkpoints
+    from prompts.integrity import checkpoint_signer
     from prompts.ledger.blocks import seal_ledger
 
     def sign_and_copy(workspace_id: int) -> None:
         seal_ledger(workspace_id)
-        if checkpoints.create_checkpoint(workspace_id, checkpoints.load_signing_key()):
-            checkpoints.write_checkpoint_copies(workspace_id)
+        if checkpoint_signer.create_checkpoint(workspace_id, checkpoint_signer.load_signing_key()):
+            checkpoint_signer.write_checkpoint_copies(workspace_id)
 
     vars(tasks)["sign_checkpoint"] = sign_and_copy
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.models import Workspace
-from prompts.integrity.verify import checkpoints, label_moves, ledger, parts, versions
+from prompts.integrity.verify import checkpoint_verifier, label_moves, ledger, parts, versions
 from prompts.integrity.verify.row_stream import VersionNumbers, WorkspacePrompts, iterate_rows
 from prompts.models import (
     Checkpoint,
@@ -49,8 +49,8 @@ SOURCES: dict[str, tuple[Any, ...]] = {
     "prompts_ledgerentry": (LedgerEntry, ledger.ENTRY_COLUMNS, "id"),
     "prompts_ledgerblock": (LedgerBlock, ledger.BLOCK_COLUMNS, "sequence"),
     "prompts_ledgerexpiry": (LedgerExpiry, ledger.EXPIRY_COLUMNS, "id"),
-    "prompts_checkpoint": (Checkpoint, checkpoints.CHECKPOINT_COLUMNS, "sequence"),
-    "prompts_signingkey": (SigningKey, checkpoints.KEY_COLUMNS, "id"),
+    "prompts_checkpoint": (Checkpoint, checkpoint_verifier.CHECKPOINT_COLUMNS, "sequence"),
+    "prompts_signingkey": (SigningKey, checkpoint_verifier.KEY_COLUMNS, "id"),
 }
 
 
@@ -155,7 +155,7 @@ class Tables:
         return self.judge_signed(rows, self.checkpoints)
 
     def judge_signed(self, keys: Rows, rows: Rows) -> Iterator[Fault | None]:
-        verifier = checkpoints.CheckpointVerifier(self.workspace, self.prompts)
+        verifier = checkpoint_verifier.CheckpointVerifier(self.workspace, self.prompts)
         yield from map(verifier.find_key_fault, keys)
         yield from verifier.verify_rows(rows)
         yield from verifier.find_unused_keys()

@@ -8,7 +8,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
-from prompts.integrity import checkpoints
+from prompts.integrity import checkpoint_signer
 from prompts.integrity.checkpoint_files import get_checkpoint_path, read_checkpoint_copies
 from prompts.integrity.checkpoint_signer import (
     NoSigningKey,
@@ -77,7 +77,7 @@ def test_only_changed_heads_are_stored(history):
 
 
 def test_all_heads_are_stored_at_intervals(history, monkeypatch):
-    monkeypatch.setattr(checkpoints, "FULL_HEADS_INTERVAL", 2)
+    monkeypatch.setattr(checkpoint_signer, "FULL_HEADS_INTERVAL", 2)
     sign_checkpoint(history.workspace.pk)
     history.reword("Be quick.")
     sign_checkpoint(history.workspace.pk)
@@ -171,7 +171,7 @@ def test_without_a_file_the_rest_is_verified_and_a_note_says_so(history):
 
 def test_a_copy_within_the_grace_period_is_not_reported(history):
     with transaction.atomic():
-        checkpoints.create_checkpoint(history.workspace.pk, load_signing_key())
+        checkpoint_signer.create_checkpoint(history.workspace.pk, load_signing_key())
     assert len(lines(history)) == 4
     assert verify_workspace(history.workspace).is_sound
 
@@ -258,7 +258,7 @@ def test_the_public_key_is_printed(capsys):
 
 @pytest.mark.planted
 def test_a_copy_that_is_not_written_is_found(history, monkeypatch):
-    monkeypatch.setattr(checkpoints, "append_checkpoints", lambda *args: 0)
+    monkeypatch.setattr(checkpoint_signer, "append_checkpoints", lambda *args: 0)
     with pytest.raises(AssertionError):
         test_a_copy_that_is_behind_catches_up(history)
 
@@ -267,8 +267,8 @@ def test_a_copy_that_is_not_written_is_found(history, monkeypatch):
 def test_a_checkpoint_that_forgets_label_moves_is_found(history, monkeypatch):
     from prompts.proof.chain_heads import ChainHeads
 
-    real = checkpoints.get_current_heads
-    monkeypatch.setattr(checkpoints, "get_current_heads", lambda pk: ChainHeads(real(pk).versions))
+    real = checkpoint_signer.get_current_heads
+    monkeypatch.setattr(checkpoint_signer, "get_current_heads", lambda pk: ChainHeads(real(pk).versions))
     with pytest.raises(AssertionError):
         test_a_checkpoint_sums_up_where_every_chain_ends(history)
 

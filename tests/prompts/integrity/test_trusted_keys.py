@@ -19,8 +19,7 @@ from prompts.integrity.checkpoint_signer import (
     sign_checkpoint,
 )
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
-from prompts.integrity.verify import checkpoints as verify_checkpoints
-from prompts.integrity.verify import verify_workspace
+from prompts.integrity.verify import checkpoint_verifier, verify_workspace
 from prompts.models import Checkpoint
 from prompts.proof.checkpoints import format_checkpoint_line, read_checkpoint_lines, sign_statement
 from prompts.proof.checkpoints import read_checkpoint as parse_checkpoint
@@ -82,7 +81,7 @@ def test_a_rewrite_with_a_foreign_key_is_found(history, capsys):
 @pytest.mark.planted
 @pytest.mark.promise("R18")
 def test_a_verification_that_trusts_any_key_is_found(history, capsys, monkeypatch):
-    monkeypatch.setattr(verify_checkpoints, "find_trust_fault", lambda *_: "")
+    monkeypatch.setattr(checkpoint_verifier, "find_trust_fault", lambda *_: "")
     with pytest.raises(AssertionError):
         test_a_rewrite_with_a_foreign_key_is_found(history, capsys)
 
@@ -166,7 +165,9 @@ def test_a_rewrite_with_the_own_key_is_found_against_a_copy(history, copy, capsy
 @pytest.mark.planted
 @pytest.mark.promise("R18")
 def test_a_comparison_that_skips_the_copy_is_found(history, copy, capsys, monkeypatch):
-    monkeypatch.setattr(verify_checkpoints.CheckpointVerifier, "verify_outside_copy", lambda *_: iter([None]))
+    monkeypatch.setattr(
+        checkpoint_verifier.CheckpointVerifier, "verify_outside_copy", lambda *_: iter([None])
+    )
     with pytest.raises(AssertionError):
         test_a_rewrite_with_the_own_key_is_found_against_a_copy(history, copy, capsys)
 

@@ -74,11 +74,11 @@ def test_each_skill_has_its_kind_of_assignment(reader):
     _, skills = get_agent_skills(reader)
     assert {(one.skill.name, one.assignment) for one in skills} == {
         ("attached", "attached"),
-        ("twice", "for all"),
+        ("twice", "for_all"),
         ("twice", "found"),
         ("found", "found"),
         ("assigned", "assigned"),
-        ("everyones", "assigned to all"),
+        ("everyones", "assigned_to_all"),
     }
 
 
