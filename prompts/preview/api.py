@@ -28,10 +28,10 @@ from prompts.preview.draft_request import DRAFT_SCHEMA, parse_draft
 from prompts.preview.services import ChannelNotUsed, build_preview
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
 from prompts.provenance.omissions import omissions_json
-from prompts.serving.schema import BLOCK_SCHEMA, SEGMENT_SCHEMA
 from prompts.versions.api import SECTION_SCHEMA, VERSION_TOKENS_SCHEMA, text_parts_json
 from prompts.versions.segments import list_content_digests
 from prompts.versions.serializers import TEXT_SCHEMA
+from prompts.versions.text_schema import BLOCK_SCHEMA, SEGMENT_SCHEMA
 
 PREVIEW_SCHEMA = object_schema(
     {

@@ -23,11 +23,7 @@ from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 
 def list_release_events(release: Release) -> QuerySet[AuditEvent]:
-<<<<<<< HEAD
-    """List what happened to a release, oldest first; approvals too, even after the release has ended."""
-=======
     """List what happened to a release, oldest first. Approvals stay listed after the release ends."""
->>>>>>> oneName
     rows = AuditEvent.objects.in_workspace(release.workspace_id).filter(kind="release", object_id=release.pk)
     return rows.order_by("pk")
 

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.salted_digests import salt_digest
 from personas.models import Erasure, Workspace
-from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import RELEASE, Segment
 from prompts.assembly.slots import fill_segments
 from prompts.call_contents.selectors import get_call_values
@@ -37,17 +35,15 @@ from prompts.models import (
 from prompts.proof.call_values import MissingCallValue
 from prompts.serving import slots_from_json
 from prompts.serving.response_body import select_call_tools
-from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import (
     decode_skill_file,
     get_content_salts,
     get_text_salt,
-    get_version_contents,
-    list_erasable_records,
     load_skill_files,
 )
 from prompts.versions.stored_inputs import build_call_prompt
-from prompts.versions.tool_definitions import DefinitionJson, list_definitions_json, parse_definitions
+from prompts.versions.tool_definitions import DefinitionJson, list_definitions_json
+from prompts.versions.version_contents import describe_erasures, load_version_contents
 
 ENTRY_RELATIONS = ("prompt__agent", "prompt__channel", "version", "key")
 # Largest value of a bigint column. Databases reject a larger number as a query parameter.
@@ -115,22 +111,6 @@ class Replay:
             raise PromptErased(describe_erasures(self.erasures))
         if not self.is_exact:
             raise ReplayMismatch(describe_mismatch(self))
-
-
-def describe_erasures(erasures: Sequence[Erasure]) -> str:
-    descriptions = "; ".join(
-        _("%(kind)s %(number)s on %(day)s: %(reason)s")
-        % {
-            "kind": get_display_name(one.kind).lower(),
-            "number": one.object_id,
-            "day": f"{one.at:%Y-%m-%d}",
-            "reason": one.reason,
-        }
-        for one in erasures
-    )
-    return _("Some text in this prompt has been erased and cannot be shown (%(list)s).") % {
-        "list": descriptions
-    }
 
 
 def describe_mismatch(replay: Replay) -> str:
@@ -294,37 +274,3 @@ def describe_first_version(prompt: AgentPrompt) -> str:
     if first is None:
         return _("no version was ever built")
     return _("the first version was built on %(moment)s UTC") % {"moment": f"{first:%Y-%m-%d %H:%M:%S}"}
-
-
-# --- text ----------------------------------------------------------------------------------------------
-
-
-class VersionContents(NamedTuple):
-    """The segments as built, the erasures that removed text from them, and the tool definitions.
-
-    The definitions are None if they were erased.
-    """
-
-    segments: tuple[Segment, ...]
-    erasures: Sequence[Erasure]
-    tools: list[dict[str, Any]] | None
-
-
-def load_version_contents(version: PromptVersion) -> VersionContents:
-    contents = get_version_contents(version, list_content_digests(version.segments, version.tools))
-    erased = {
-        digest for digest in list_content_digests(version.segments) if contents.get(digest, b"") is None
-    }
-    are_tools_erased = version.tools and contents.get(version.tools) is None
-    return VersionContents(
-        unpack_segments(version.segments, contents),
-        list_version_erasures(version, erased) if erased else (),
-        None if are_tools_erased else parse_definitions(contents.get(version.tools)),
-    )
-
-
-def list_version_erasures(version: PromptVersion, digests: set[str]) -> Sequence[Erasure]:
-    """List the erasures of records in the version, and those that erased one of these contents of it."""
-    rows = Erasure.objects.in_workspace(version.workspace_id).order_by("at", "pk")
-    records = list_erasable_records(version.segments)
-    return [row for row in rows if (row.kind, str(row.object_id)) in records or digests & set(row.digests)]

@@ -44,9 +44,6 @@ from prompts.api_lookup import (
 from prompts.assembly.segments import Segment
 from prompts.errors import PromptErased
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.replay.services import describe_erasures, list_version_erasures
-from prompts.serving.rendered_prompt import build_blocks_json, build_segments_json, list_section_chunks
-from prompts.serving.schema import BLOCK_SCHEMA, SEGMENT_SCHEMA, TOKENS_SCHEMA, TOOL_SCHEMA
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import (
     get_prompt_labels,
@@ -64,7 +61,10 @@ from prompts.versions.serializers import (
     offered_skill_json,
     version_usage_json,
 )
+from prompts.versions.text_blocks import build_blocks_json, build_segments_json, list_section_chunks
+from prompts.versions.text_schema import BLOCK_SCHEMA, SEGMENT_SCHEMA, TOKENS_SCHEMA, TOOL_SCHEMA
 from prompts.versions.timeline import group_labels_by_version
+from prompts.versions.version_contents import describe_erasures, list_version_erasures
 
 VERSION_TOKENS_SCHEMA = object_schema(
     {

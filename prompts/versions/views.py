@@ -16,7 +16,6 @@ from prompts.labels import action_views
 from prompts.labels.forms import LabelForm, RollBackForm
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, PromptVersion
 from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version_or_404
-from prompts.replay.services import describe_erasures, load_version_contents
 from prompts.versions import diff_views
 from prompts.versions.diff_views import SHOW_ALL
 from prompts.versions.page import VersionPage
@@ -33,6 +32,7 @@ from prompts.versions.timeline import (
     list_timeline_entries,
     list_versions_with_history,
 )
+from prompts.versions.version_contents import describe_erasures, load_version_contents
 
 MAX_SHOWN_CONTRIBUTORS = 8
 
