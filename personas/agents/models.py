@@ -1,6 +1,5 @@
 """Models of agents, identities and souls, and an agent's links to tools and channels."""
 
-from functools import cache
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -9,7 +8,6 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.db.compiled_query import BoundQuery, CompiledQuery
 from core.db.fields import LineField, ProseField
 from core.db.line_lists import LineListField
 from personas.channels.models import Channel
@@ -37,7 +35,6 @@ class Identity(Named):
 
     kind = "identity"
     content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
-    usage_fields = frozenset()
 
     name = LineField(max_length=80, blank=True)
     emoji = LineField(max_length=32, blank=True)
@@ -59,24 +56,17 @@ class Identity(Named):
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using("identity", self.workspace_id, self.pk)
 
-    def bind_own_agent_ids(self) -> BoundQuery:
-        return get_agents_query("identity").bind(self.workspace_id, self.pk)
-
 
 class Soul(Named):
     """A personality in Markdown, shared by any number of agents; imported from and exported to SOUL.md."""
 
     kind = "soul"
     content = ("label", "text")
-    usage_fields = frozenset()
 
     text = ProseField(max_length=60_000, blank=True)
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using("soul", self.workspace_id, self.pk)
-
-    def bind_own_agent_ids(self) -> BoundQuery:
-        return get_agents_query("soul").bind(self.workspace_id, self.pk)
 
 
 class Agent(Record):
@@ -279,11 +269,3 @@ def list_agent_ids_using(link: str, workspace: int, pk: int) -> "models.QuerySet
     """Return the ids of the agents whose foreign key `link` has this value, except archived agents."""
     agents = Agent.objects.in_workspace(workspace).filter(**{link: pk}, archived_at=None)
     return agents.values_list("pk", flat=True)
-
-
-@cache
-def get_agents_query(link: str) -> CompiledQuery[[int, int], int]:
-    def build(workspace: int, pk: int) -> "models.QuerySet[Any, int]":
-        return list_agent_ids_using(link, workspace, pk)
-
-    return CompiledQuery(build)
