@@ -1,7 +1,7 @@
 """Find the record of a request by its URL key, within the limits of the API key."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from django.db.models import QuerySet
 
@@ -63,12 +63,13 @@ class RecordLookup(RecordSchema, Generic[R]):
         Records of most kinds are locked by that edit. Others are locked here, in the round trip that loads
         them.
         """
-        caller, field = call.caller, self.lookup_field
+        caller = call.caller
         if caller.agents is not None or caller.is_bot or self.model.kind not in LOCKED_ON_LOAD:
             return self.find_writable(call, key)
         self.check_key(key)
         check_key_limits(caller, self.read_touches, is_write=False)
-        records = lock_and_load_record(self.model, self.get_queryset, caller.workspace, field, key)
+        model = cast("type[R]", self.model)
+        records = lock_and_load_record(model, self.get_queryset, call.workspace, self.lookup_field, key)
         return self.require_found(call, key, records)
 
     def find_record(self, call: ApiRequest, key: Any) -> R:

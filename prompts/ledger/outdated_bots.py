@@ -186,7 +186,7 @@ def build_newest_query(
     return grouped.filter(newest__in_joined=ids)
 
 
-def list_active_fetches(workspace: int, since: datetime, now: datetime) -> QuerySet[LedgerEntry]:
+def list_active_fetches(workspace: Workspace | int, since: datetime, now: datetime) -> QuerySet[LedgerEntry]:
     """List fetches of live prompts by keys that are neither revoked nor expired.
 
     Fetches of past versions, whose label contains "@", are left out: they are never outdated.

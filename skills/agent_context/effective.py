@@ -420,7 +420,7 @@ class AgentContextLoader(ContextLoader):
 
 
 def build_candidate_queries(
-    workspace: int, agent_id: int, source_ids: Sequence[int], *, has_contents: bool
+    workspace: Workspace | int, agent_id: int, source_ids: Sequence[int], *, has_contents: bool
 ) -> list["QuerySet[Any, Any]"]:
     """Return the queries for the files and the skills of one agent. See AgentContextLoader."""
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent=agent_id)

@@ -1,8 +1,9 @@
 """Edits by API: how many statements and round trips they take, and that the fast path keeps its locks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.db import connection, connections
@@ -36,16 +37,21 @@ class Traffic:
 
 @contextmanager
 def count_traffic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traffic]:
-    traffic, sizes = Traffic(), []
-    wrapper = type(connections["default"])
+    traffic = Traffic()
+    sizes: list[int] = []
+    wrapper: Any = type(connections["default"])
     open_pipeline = wrapper.open_pipeline
 
     @contextmanager
-    def open_counted(self):
-        cursors = []
+    def open_counted(self: Any) -> Iterator[Callable[[], Any]]:
+        sizes.append(0)
         with open_pipeline(self) as create_cursor:
-            yield lambda: cursors.append(create_cursor()) or cursors[-1]
-        sizes.append(len(cursors))
+
+            def create_counted() -> Any:
+                sizes[-1] += 1
+                return create_cursor()
+
+            yield create_counted
 
     with monkeypatch.context() as patch, CaptureQueriesContext(connection) as queries:
         patch.setattr(wrapper, "open_pipeline", open_counted)
