@@ -8,13 +8,13 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 
-from core.db.compiled_query import CompiledQuery
 from personas.api.authentication import ApiClient
 from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import is_within_limit, out_of_scope_error
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, ProblemError
 from personas.models import Agent
+from prompts.labels.move_queries import query_named_prompt, query_numbered_version
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS
 from prompts.versions.timeline import select_latest_version
@@ -70,12 +70,6 @@ def get_visible_prompt(call: ApiRequest, agent: str, channel: str) -> AgentPromp
     return prompts[0]
 
 
-@CompiledQuery
-def query_named_prompt(workspace: int, agent: str, channel: str) -> QuerySet[AgentPrompt]:
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=agent, channel__slug=channel)
-    return select_latest_version(rows)
-
-
 def list_prompt_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
     return PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
 
@@ -86,24 +80,15 @@ def get_named_version(prompt: AgentPrompt, name: float | str, pointer: str) -> P
     Versions with equal text have equal digests; of these, the newest is returned.
     """
     name = int(name) if isinstance(name, float) else name
-    query = query_numbered_version if isinstance(name, int) else query_equal_versions
-    versions: list[PromptVersion] = query(prompt.workspace_id, prompt.pk, name)  # type: ignore[arg-type]  # see above
+    if isinstance(name, int):
+        versions = query_numbered_version(prompt.workspace_id, prompt.pk, name)
+    else:
+        equal = list_prompt_versions(prompt).filter(digest=name).defer(*HEAVY_COLUMNS)
+        versions = list(equal.order_by("-number")[:1])
     if not versions:
         raise ProblemError(validation_problem([FieldError("Version not found.", pointer)]))
     versions[0].prompt = prompt
     return versions[0]
-
-
-@CompiledQuery
-def query_numbered_version(workspace: int, prompt: int, number: int) -> QuerySet[PromptVersion]:
-    rows = PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt, number=number)
-    return rows.defer(*HEAVY_COLUMNS)
-
-
-@CompiledQuery
-def query_equal_versions(workspace: int, prompt: int, digest: str) -> QuerySet[PromptVersion]:
-    rows = PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt, digest=digest)
-    return rows.defer(*HEAVY_COLUMNS).order_by("-number")
 
 
 def check_label_scope(call: ApiRequest, label: str) -> None:

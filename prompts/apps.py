@@ -24,7 +24,7 @@ class PromptsConfig(AppConfig):
             list_requested_reviewers,
         )
         from prompts.settings.selectors import (
-            bind_agents_by_settings,
+            AGENTS_BY_SETTINGS,
             list_default_record_ids,
             query_records_in_settings,
         )
@@ -35,7 +35,7 @@ class PromptsConfig(AppConfig):
         EXCLUDED_SOURCES["release.requested"] = list_requested_reviewers
         DETAIL_SOURCES["release"] = list_release_details
         DETAIL_SOURCES["memory"] = DETAIL_SOURCES["version"] = list_comment_details
-        AGENT_ID_SOURCES.append(bind_agents_by_settings)
+        AGENT_ID_SOURCES.append(AGENTS_BY_SETTINGS)
         USED_RECORD_SOURCES.append(query_records_in_settings)
         DEFAULT_RECORD_SOURCES.append(list_default_record_ids)
         PROMPT_USAGE_SOURCES.append(PromptUsageSource(list_file_revisions_in_use, get_usage_fingerprint))

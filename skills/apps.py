@@ -10,7 +10,7 @@ class SkillsConfig(AppConfig):
     def ready(self) -> None:
         from personas.notifications.rules import OPEN_COUNTERS
         from personas.ui.navigation import NAV_COUNTERS
-        from skills.inbox.selectors import count_pending_files, query_pending_count
+        from skills.inbox.selectors import count_pending_files
 
         NAV_COUNTERS["inbox:list"] = count_pending_files
-        OPEN_COUNTERS["file_waiting"] = lambda workspace_id: sum(query_pending_count(workspace_id))
+        OPEN_COUNTERS["file_waiting"] = count_pending_files

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.db.compiled_query import MAX_FORMS, CompiledQueries, CompiledQuery
+from core.db.fast.compiled_query import MAX_FORMS, CompiledQueries, CompiledQuery
 from core.shared_cache import SharedLRUCache
 
 

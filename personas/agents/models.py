@@ -1,6 +1,5 @@
 """Models of agents, and of their links to tools and channels."""
 
-from functools import cache
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -9,7 +8,6 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.db.compiled_query import CompiledQuery
 from core.db.fields import LineField, ProseField
 from core.db.line_lists import LineListField
 from personas.channels.models import Channel
@@ -233,11 +231,3 @@ def list_agent_ids_using(link: str, workspace: int, pk: int) -> "models.QuerySet
     """Return the ids of the agents whose foreign key `link` has this value, except archived agents."""
     agents = Agent.objects.in_workspace(workspace).filter(**{link: pk}, archived_at=None)
     return agents.values_list("pk", flat=True)
-
-
-@cache
-def get_agents_query(link: str) -> CompiledQuery[[int, int], int]:
-    def build(workspace: int, pk: int) -> "models.QuerySet[Any, int]":
-        return list_agent_ids_using(link, workspace, pk)
-
-    return CompiledQuery(build)

@@ -1,12 +1,10 @@
 """Find the record of a request by its URL key, within the limits of the API key."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from django.db.models import QuerySet
 
-from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.api.authentication import ApiClient
 from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import check_key_limits, out_of_scope_error
@@ -15,7 +13,7 @@ from personas.api.problems import FieldError, ProblemError
 from personas.api.record_schema import RecordSchema
 from personas.api_keys.selectors import list_bot_labels
 from personas.models import Record, Workspace
-from personas.records.services import bind_lock, mark_locked
+from personas.records.fast_write import LOCKED_ON_LOAD, lock_and_load_record
 from personas.selectors import get_first_snapshots
 
 R = TypeVar("R", bound=Record)
@@ -23,10 +21,6 @@ R = TypeVar("R", bound=Record)
 
 class RecordLookup(RecordSchema, Generic[R]):
     """Base class of resources that find records of one kind."""
-
-    # Whether a record is found with a query that is compiled once. This takes a queryset without prefetched
-    # querysets, and no `list_visible` of its own.
-    has_compiled_lookup: ClassVar[bool] = False
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[R]:
         raise NotImplementedError
@@ -64,36 +58,40 @@ class RecordLookup(RecordSchema, Generic[R]):
         return rows.filter(**{f"{self.agent_path}__in": list(agents)})
 
     def find_locked(self, call: ApiRequest, key: Any) -> R:
-        """Return the record with this URL key as `find_writable` does, and lock it if one query can do it."""
-        if not self.has_compiled_lookup or call.caller.agents is not None:
-            return self.find_writable(call, key)
-        record = self.find_record(call, key, is_locked=True)
-        mark_locked(record)
-        return record
+        """Return the record with this URL key as `find_writable` does, for an edit in this transaction.
 
-    def find_record(self, call: ApiRequest, key: Any, *, is_locked: bool = False) -> R:
+        Records of most kinds are locked by that edit. Others are locked here, in the round trip that loads
+        them.
+        """
+        caller = call.caller
+        if caller.agents is not None or caller.is_bot or self.model.kind not in LOCKED_ON_LOAD:
+            return self.find_writable(call, key)
+        self.check_key(key)
+        check_key_limits(caller, self.read_touches, is_write=False)
+        model = cast("type[R]", self.model)
+        records = lock_and_load_record(model, self.get_queryset, call.workspace, self.lookup_field, key)
+        return self.require_found(call, key, records)
+
+    def find_record(self, call: ApiRequest, key: Any) -> R:
+        self.check_key(key)
+        records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
+        return self.require_found(call, key, records)
+
+    def check_key(self, key: Any) -> None:
+        """Raise 404 for a number that the column cannot have."""
         if isinstance(key, int) and not 0 < key < (2**31 if self.lookup_field == "number" else 2**63):
             raise RecordNotFound(f"No {self.singular} {key} in this workspace.")
-        if self.has_compiled_lookup and call.caller.agents is None and not call.caller.is_bot:
-            check_key_limits(call.caller, self.read_touches, is_write=False)
-            locks = [bind_lock(self.model, call.workspace, self.lookup_field, key)] if is_locked else []
-            records = fetch_together([*locks, self.record_query.bind(call.workspace.pk, key)])[-1]
-        else:
-            records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
+
+    def require_found(self, call: ApiRequest, key: Any, records: Sequence[R]) -> R:
+        """Return the first of these records, or raise 404 if there is none."""
         if not records:
             limits = " within the limits of this key" if call.caller.is_limited else " in this workspace"
             name = key if isinstance(key, int) else f"“{key}”"
             raise RecordNotFound(f"No {self.singular} {name}{limits}.")
-        record: R = records[0]
+        record = records[0]
         if record.workspace_id == call.caller.workspace.pk:
             record.workspace = call.caller.workspace
         return record
-
-    @cached_property
-    def record_query(self) -> CompiledQuery[[int, Any], R]:
-        """The record with this URL key, for keys that may read all records."""
-        name = self.lookup_field
-        return CompiledQuery(lambda workspace, key: self.get_queryset(workspace).filter(**{name: key}))
 
     def find_writable(self, call: ApiRequest, key: Any) -> R:
         """Return the record with this URL key, or raise 403 if the client may read but not change it.

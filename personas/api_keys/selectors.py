@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from core.db.compiled_query import CompiledQuery
+from core.db.fast import CompiledQuery
 from personas.actors import Actor
 from personas.api_keys.descriptions import (
     STATE_LABELS,
@@ -36,7 +36,10 @@ def find_valid_key(digest: str) -> ApiKey | None:
 
 @CompiledQuery
 def query_unrevoked_keys(digest: str) -> QuerySet[ApiKey]:
-    """The key with `creator_role`: the role of its creator, if that is an active member of the workspace."""
+    """The key with `creator_role`: the role of its creator, if that is an active member of the workspace.
+
+    Compiled, because every request to the API begins with it.
+    """
     members = Membership.unscoped.filter(
         workspace=OuterRef("workspace"), user=OuterRef("created_by"), user__is_active=True
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import structlog
 
-from core.db.compiled_write import WriteBatch
+from core.db.fast import WriteBatch
 from personas.actors import Actor
 from personas.models import AuditEvent, Record, Workspace
 

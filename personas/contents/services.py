@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from core.db.compiled_write import WriteBatch
-from core.db.pipeline import Rows, Statement, execute_together
+from core.db.fast import Rows, Statement, WriteBatch, execute_together
 from personas.models import Content, Workspace
 
 # First key of the advisory lock of a workspace's contents; the second is the workspace id.

@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.batch_delete import delete_in_batches
-from core.db.compiled_query import CompiledQuery
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent, FormDraft, Record, User, Workspace
@@ -90,14 +89,7 @@ def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[FormDraft]
 
 
 def find_draft(workspace: Workspace, person: User, family: str, key: str) -> FormDraft | None:
-    return next(iter(query_draft(workspace.pk, person.pk, family, key)), None)
-
-
-@CompiledQuery
-def query_draft(workspace: int, person: int, family: str, key: str) -> QuerySet[FormDraft]:
-    """Query the draft of one part. The constraint `one_draft_per_member_and_record` allows one at most."""
-    rows = FormDraft.objects.in_workspace(workspace).filter(person=person, family=family, key=key)
-    return rows.select_related("agent").order_by()
+    return list_drafts(workspace, person).filter(family=family, key=key).first()
 
 
 def discard_draft(draft: FormDraft) -> None:

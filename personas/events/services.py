@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from core.db.before_commit import before_commit, get_waiting_items
-from core.db.compiled_write import WriteBatch
+from core.db.fast import WriteBatch
 from personas.actors import Actor
 from personas.events.types import get_event_type
 from personas.models import Event, EventCounter, Workspace

@@ -5,9 +5,8 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from core.db.compiled_query import BoundQuery
 from core.db.fields import LineField, ProseField
-from personas.agents.models import get_agents_query, list_agent_ids_using
+from personas.agents.models import list_agent_ids_using
 from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_identity
 from personas.records.models import Named
 from personas.user_profiles.models import validate_extra_front_matter
@@ -18,7 +17,6 @@ class Identity(Named):
 
     kind = "identity"
     content = ("name", "display_name", "emoji", "creature", "vibe", "text", "extra")
-    usage_fields = frozenset()
 
     display_name = LineField(max_length=80, blank=True)
     emoji = LineField(max_length=32, blank=True)
@@ -39,6 +37,3 @@ class Identity(Named):
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using("identity", self.workspace_id, self.pk)
-
-    def bind_own_agent_ids(self) -> BoundQuery:
-        return get_agents_query("identity").bind(self.workspace_id, self.pk)

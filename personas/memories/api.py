@@ -103,7 +103,6 @@ class MemoryResource(RecordResource[Memory]):
 
     model = Memory
     name, singular = "memories", "memory"
-    has_compiled_lookup = True
     lookup_field, lookup_converter = "pk", "int"
     search_fields = ("text", "source")
     create_only_fields = ("status",)

@@ -39,7 +39,6 @@ class Memory(Record):
 
     kind = "memory"
     content = ("text", "agent", "status", "source", "valid_from", "valid_until", "superseded_by")
-    usage_fields = frozenset({"agent"})
 
     text = ProseField(max_length=2_000)
     agent = TenantForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="memories")

@@ -1,6 +1,6 @@
 """Base models of records (content with revisions), and the revisions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -8,7 +8,6 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from core.db.compiled_query import BoundQuery, fetch_together
 from core.db.fields import LineField
 from personas.tenancy.models import WorkspaceOwned
 from personas.workspaces.models import slug_validator, validate_not_reserved
@@ -28,9 +27,6 @@ class Record(WorkspaceOwned):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
-
-    # The transaction in which the row is locked: see `mark_locked` of personas.records.services.
-    locked_in: object | None = None
 
     class Meta(WorkspaceOwned.Meta):
         abstract = True
@@ -73,25 +69,11 @@ class Record(WorkspaceOwned):
         """Whether an edit between these snapshots can change prompts. `before` is None for a new record."""
         return True
 
-    # The fields that determine which agents use the record; None if other rows may.
-    usage_fields: ClassVar[frozenset[str] | None] = None
-
     def agent_ids(self) -> list[int]:
         """Return the ids of the agents whose prompts currently depend on this record."""
-        queries = self.bind_agent_id_queries()
-        ids = read_agent_ids(queries, fetch_together([query.bound for query in queries]))
-        own = self.query_agent_ids() if self.bind_own_agent_ids() is None else None
-        return ids if own is None else sorted({*ids, *own})
-
-    def bind_agent_id_queries(self) -> list["AgentIdQuery"]:
-        """Return the compiled queries of `agent_ids()`, to be sent with other statements."""
-        own = self.bind_own_agent_ids()
-        others = [query for source in AGENT_ID_SOURCES if (query := source(self))]
-        return others if own is None else [AgentIdQuery(own), *others]
-
-    def bind_own_agent_ids(self) -> BoundQuery | None:
-        """Return `query_agent_ids()` as a compiled query, or None if it is not compiled."""
-        return None
+        own = self.query_agent_ids()
+        others = [source.list_ids(self) for source in AGENT_ID_SOURCES]
+        return sorted(set(() if own is None else own).union(*others))
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
         """Return the ids of `agent_ids()` as a queryset, for use in a larger query.
@@ -106,21 +88,23 @@ class Record(WorkspaceOwned):
         return value.isoformat() if isinstance(value, datetime) else value
 
 
-class AgentIdQuery(NamedTuple):
-    """A query for agents, and how to read their ids from its result."""
+class AgentIdSource(NamedTuple):
+    """A use of records by agents that this app does not know, such as a choice in prompt settings."""
 
-    bound: BoundQuery
-    read_ids: Callable[[list[Any]], Iterable[int]] = list
+    kinds: tuple[str, ...]
+    # Queries the rows that refer to a record, by its kind, workspace id and primary key.
+    list_rows: "Callable[[str, int, int], models.QuerySet[Any]]"
+    # Returns the ids of the agents that these rows concern.
+    read_ids: Callable[[Iterable[Any]], set[int]]
+
+    def list_ids(self, record: Record) -> set[int]:
+        if record.kind not in self.kinds or record.pk is None:
+            return set()
+        return self.read_ids(self.list_rows(record.kind, record.workspace_id, record.pk))
 
 
-def read_agent_ids(queries: Sequence[AgentIdQuery], results: Sequence[list[Any]]) -> list[int]:
-    pairs = zip(queries, results, strict=True)
-    return sorted({pk for query, rows in pairs for pk in query.read_ids(rows)})
-
-
-# Other apps register functions here that return a query for the agents which use a record in a way that this
-# app does not know, such as in prompt settings.
-AGENT_ID_SOURCES: list[Callable[[Record], AgentIdQuery | None]] = []
+# Other apps add theirs here.
+AGENT_ID_SOURCES: list[AgentIdSource] = []
 
 
 class Named(Record):

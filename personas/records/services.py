@@ -2,29 +2,25 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache
 from typing import Any, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet, UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.before_commit import atomic_with_hooks, get_current_transaction
-from core.db.compiled_query import BoundQuery, CompiledQuery
-from core.db.compiled_write import WriteBatch
+from core.db.before_commit import atomic_with_hooks
+from core.db.fast import WriteBatch
 from core.text.lists import format_short_list
 from personas.actors import Actor
 from personas.audit.services import audit_record_change
 from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
 from personas.events.services import record_event
 from personas.models import Agent, Erasure, Record, Revision, Workspace
-from personas.records.models import read_agent_ids
+from personas.records.fast_write import get_lock_query, is_locked, start_write
 from personas.records.review_policy import check_review_lift, is_review_lifted, record_review_lift
 from personas.records.revisions import build_revision
 from personas.signals import agent_changed
-from personas.tenancy.models import WorkspaceOwned
 
 R = TypeVar("R", bound=Record)
 FieldValues = dict[str, Any]
@@ -134,9 +130,9 @@ def get_revision(record: Record, number: int) -> Revision:
 def lock_record(record: R) -> R:
     """Reload the record with SELECT … FOR UPDATE; the row lock is held until the transaction ends.
 
-    A record that `mark_locked` marked in this transaction is returned as it is.
+    A record that was locked when it was loaded in this transaction is returned as it is.
     """
-    if record.locked_in is not None and record.locked_in is get_current_transaction():
+    if is_locked(record):
         return record
     rows = get_lock_query(type(record))(record.workspace_id, record.pk)
     if not rows:
@@ -145,27 +141,6 @@ def lock_record(record: R) -> R:
     if type(record).workspace.is_cached(record):
         locked.workspace = record.workspace
     return locked
-
-
-@cache
-def get_lock_query(model: type[R], key: str = "pk") -> CompiledQuery[[int, Any], R]:
-    """Return the query that locks a record. `key` is the field that identifies it in the workspace."""
-
-    def build(workspace: int, value: Any) -> QuerySet[R]:
-        rows = model.objects.in_workspace(workspace).filter(**{key: value})
-        return rows.select_for_update(of=("self",), no_key=True)
-
-    return CompiledQuery(build)
-
-
-def bind_lock(model: type[Record], workspace: Workspace, key: str, value: Any) -> BoundQuery:
-    """Return the query that locks a record, to be sent before another that loads it. See `mark_locked`."""
-    return get_lock_query(model, key).bind(workspace.pk, value)
-
-
-def mark_locked(record: Record) -> None:
-    """Mark a record that was loaded after its lock was taken in this transaction."""
-    record.locked_in = get_current_transaction()
 
 
 def check_not_erased(record: Record) -> None:
@@ -210,73 +185,26 @@ def convert_save_errors(*, has_savepoint: bool = True) -> Iterator[None]:
 def _save_record(
     record: R, values: FieldValues, *, before: FieldValues | None, verb: str, by: Actor, message: str
 ) -> R:
-    previous = record.revision, record.updated_at
-    has_new_key = before is None or has_changed_key(record, values)
-    # Without a new key or child rows, the record is saved together with its revision.
-    is_plain = not has_new_key and not has_children(record) and type(record).save is WorkspaceOwned.save
-    # If no field of the record determines which agents use it, they are loaded together with the update.
-    agent_queries = record.bind_agent_id_queries() if is_plain and has_fixed_usage(record) else []
-    affected_ids = record.agent_ids() if record.pk and not agent_queries else []
+    write = start_write(record, values, is_new=before is None)
     record.set_values(values)
     record.revision, record.updated_at = record.revision + 1, timezone.now()
-    with convert_save_errors(has_savepoint=not is_plain):
-        record.full_clean(validate_unique=has_new_key, validate_constraints=has_new_key)
-        if not is_plain:
-            record.save()
-            record.save_children(values)
-        _clear_prefetch_cache(record)
+    with convert_save_errors(has_savepoint=write.needs_savepoint):
+        write.save()
+    _clear_prefetch_cache(record)
     after = record.snapshot()
-    if after == before and is_plain:
-        record.revision, record.updated_at = previous
-        return record
     if after == before:
-        # The content is unchanged, so reset the revision number. The second UPDATE is acceptable, because
-        # edits without a change are rare.
-        record.revision, record.updated_at = previous
-        record.save(update_fields=["revision", "updated_at"])
+        write.reset_revision()
         return record
-    revision, writes = build_revision(record, by=by, message=message), WriteBatch()
-    if is_plain:
-        record.check_foreign_links()
-        writes.update(record)
-    Revision.objects.insert([revision], batch=writes)
-    audit_record_change(record, verb, by=by, before=before, after=after, batch=writes)
-    record_change_event(record, verb, batch=writes)
+    revision = build_revision(record, by=by, message=message)
+    Revision.objects.insert([revision], batch=write.batch)
+    audit_record_change(record, verb, by=by, before=before, after=after, batch=write.batch)
+    record_change_event(record, verb, batch=write.batch)
     with convert_save_errors(has_savepoint=False):
-        results = writes.send([query.bound for query in agent_queries])
-    if agent_queries:
-        affected_ids = read_agent_ids(agent_queries, results)
-    if before is None or not is_usage_unchanged(record, before, after):
-        affected_ids = [*affected_ids, *record.agent_ids()]
+        write.send_batch()
+    affected_ids = write.list_affected_agents(before, after)
     if record.can_change_prompts(before, after):
         _send_agent_changed(record, affected_ids, revision, by=by)
     return record
-
-
-def has_changed_key(record: Record, values: FieldValues) -> bool:
-    """Whether the edit sets a field that a constraint or unique field of the record covers."""
-    constraints = record._meta.constraints
-    if not all(isinstance(one, UniqueConstraint) and one.fields and not one.condition for one in constraints):
-        # A check, a condition or an expression may cover any field.
-        return True
-    names = {name for one in constraints if isinstance(one, UniqueConstraint) for name in one.fields}
-    names |= {field.name for field in record._meta.concrete_fields if field.unique and not field.primary_key}
-    return any(name in values for name in names)
-
-
-def has_fixed_usage(record: Record) -> bool:
-    """Whether an edit cannot change which agents use the record, and a compiled query lists them."""
-    return record.usage_fields == frozenset() and record.bind_own_agent_ids() is not None
-
-
-def has_children(record: Record) -> bool:
-    return type(record).save_children is not Record.save_children
-
-
-def is_usage_unchanged(record: Record, before: FieldValues, after: FieldValues) -> bool:
-    """Whether the same agents use the record as before the edit."""
-    fields = record.usage_fields
-    return fields is not None and all(before.get(name) == after.get(name) for name in fields)
 
 
 def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: Actor) -> R:

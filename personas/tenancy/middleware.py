@@ -13,7 +13,6 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -22,7 +21,6 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from core.db import workspace_scope
-from core.db.compiled_query import CompiledQuery
 from core.text.lists import format_list
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
@@ -212,14 +210,8 @@ def replace_slug(path: str, before: str, slug: str) -> str:
 def list_memberships(user: User) -> list[Membership]:
     """Return the memberships of a user in all workspaces that are not deleted, sorted by workspace name."""
     with workspace_scope.all_workspaces():
-        return query_memberships(user.pk)
-
-
-@CompiledQuery
-def query_memberships(user: int) -> QuerySet[Membership]:
-    """Query the memberships of a user in open workspaces. Compiled, because every page needs them."""
-    rows = Membership.unscoped.filter(user=user, workspace__deleted_at=None).select_related("workspace")
-    return rows.order_by("workspace__name", "pk")
+        rows = Membership.unscoped.filter(user=user, workspace__deleted_at=None)
+        return list(rows.select_related("workspace").order_by("workspace__name", "pk"))
 
 
 def describe_required_roles(permission: Permission) -> str:

@@ -11,7 +11,7 @@ from django.db import connection, models, router
 from django.db.models.deletion import Collector
 from django.utils.translation import gettext as _
 
-from core.db.compiled_write import WriteBatch, can_insert_rows
+from core.db.fast import WriteBatch, can_insert_rows
 from core.db.workspace_scope import get_scope_id
 from personas.tenancy.fields import get_workspace_filter
 from personas.tenancy.model_rows import build_instance

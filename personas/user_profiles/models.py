@@ -20,7 +20,6 @@ class UserProfile(Named):
 
     kind = "user_profile"
     content = ("name", "display_name", "timezone", "location", "notes", "extra")
-    usage_fields = frozenset()
 
     display_name = LineField(max_length=80, blank=True)
     timezone = LineField(max_length=64, blank=True, validators=[validate_timezone])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from core.db.compiled_write import WriteBatch
+from core.db.fast import WriteBatch
 from personas.contents.services import SaltedDigests
 from personas.events.services import add_events_to_batch, build_event
 from personas.models import Event, Workspace

@@ -1,6 +1,5 @@
 """Rebuild prompts: collect the inputs, compile them, and add a version if the text has changed."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,25 +8,33 @@ from typing import Any, Self
 
 import structlog
 from django.db import DatabaseError, transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.compiled_query import CompiledQuery, fetch_together
-from core.db.compiled_write import WriteBatch, build_key_query
+from core.db.fast import WriteBatch, build_key_query
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import ContentsConflict, SaltedDigests
 from personas.errors import DomainError
 from personas.events.services import add_events_to_batch, build_event, confirm_events
 from personas.models import Agent, Event, Workspace
 from personas.tenancy.models import get_upsert_fields
+from prompts.builds.build_rows import (
+    BuildRows,
+    LockedPrompts,
+    PendingCauses,
+    lock_and_load,
+    query_agent_labels,
+    query_latest_versions,
+    query_locked_prompts,
+    query_pending_causes,
+)
 from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, PublishRows, publish_versions
-from prompts.inputs import CollectedInputs, InputCollector, LoadedRows
+from prompts.inputs import CollectedInputs, InputCollector
 from prompts.labels.change_recorder import forget_changes_on_error
 from prompts.labels.moves import end_kept_review
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel, PromptVersion
-from prompts.versions.selectors import list_erased_versions, list_heavy_columns
+from prompts.versions.selectors import list_erased_versions
 from prompts.versions.stored_inputs import PartEncoder
 
 log = structlog.get_logger(__name__)
@@ -36,10 +43,6 @@ BATCH_SIZE = 40
 # How often a build is repeated because a concurrent one stored the same contents.
 MAX_CONFLICTS = 3
 MAX_CAUSES = 20
-# Keyed by agent id and channel id.
-LockedPrompts = dict[tuple[int, int], AgentPrompt]
-# The causes by agent id: those in the database, and those that are not stored.
-PendingCauses = dict[int, list[BuildCause]]
 NewCauses = Mapping[int, Sequence[dict[str, Any]]]
 
 
@@ -259,7 +262,7 @@ def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDiges
 
 
 def lock_or_create_prompts(
-    workspace: Workspace | int, agent_ids: Sequence[int], rows: "BuildRows | None" = None
+    workspace: Workspace | int, agent_ids: Sequence[int], rows: BuildRows | None = None
 ) -> LockedPrompts:
     """Lock the prompts of all agents and channels, create missing prompts, and set the latest versions."""
     rows = rows or lock_and_load(workspace, agent_ids)
@@ -291,61 +294,6 @@ def lock_or_create_prompts(
         row.is_active = pair in live
         row.latest = versions.get(row.latest_id) if row.latest_id else None
     return prompts
-
-
-@CompiledQuery
-def query_latest_versions(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[PromptVersion]:
-    prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids)
-    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))
-    return rows.only("digest", "number", "lockfile", "prompt_id", "workspace_id")
-
-
-@CompiledQuery
-def query_agent_labels(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[PromptLabel]:
-    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__agent__in=agent_ids)
-    return rows.select_related("version").defer(*list_heavy_columns("version"))
-
-
-@CompiledQuery
-def query_locked_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[AgentPrompt]:
-    """Lock the prompts in primary key order, so that concurrent builds cannot deadlock."""
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids)
-    return rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
-
-
-@CompiledQuery
-def query_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[BuildCause]:
-    return BuildCause.objects.in_workspace(workspace).filter(agent__in=agent_ids).order_by("pk")
-
-
-@dataclass
-class BuildRows:
-    """The rows that a build of some agents starts from. The prompts are locked."""
-
-    prompts: LockedPrompts
-    causes: PendingCauses
-    latest: list[PromptVersion]
-    labels: list[PromptLabel]
-    loaded: LoadedRows
-
-
-def lock_and_load(workspace: Workspace | int, agent_ids: Sequence[int]) -> BuildRows:
-    """Lock the prompts of the agents and load what they are built from, in one round trip where possible.
-
-    The order matters: each query sees what was committed before it. The prompts are locked first, so the
-    versions and labels after that are the current ones. The causes are loaded before the records: a change
-    committed in between is built now or later, because its cause is not deleted.
-    """
-    loaded = LoadedRows(workspace, agent_ids)
-    queries = (query_locked_prompts, query_pending_causes, query_latest_versions, query_agent_labels)
-    bound = [query.bind(workspace, agent_ids) for query in queries]
-    locked, pending, latest, labels, *inputs = fetch_together([*bound, *loaded.bind_queries()])
-    loaded.rows = loaded.name_results(inputs)
-    causes: PendingCauses = defaultdict(list)
-    for cause in pending:
-        causes[cause.agent_id].append(cause)
-    prompts = {(row.agent_id, row.channel_id): row for row in locked}
-    return BuildRows(prompts, causes, latest, labels, loaded)
 
 
 def try_compile_prompt(

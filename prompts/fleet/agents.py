@@ -7,7 +7,6 @@ from django.core.paginator import Page
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import Coalesce
 
-from core.db.compiled_query import CompiledQuery
 from personas.models import Agent, AgentChannel, Channel, Workspace
 from personas.ui.counted_paginator import CountedPaginator
 from prompts.fleet.filters import SORT_BY_CHANGE, SORT_BY_PROBLEMS, SORT_BY_TOKENS, FleetFilter
@@ -22,19 +21,16 @@ AGENT_COLUMNS = (
 )
 
 
-@CompiledQuery
-def list_channels_in_use(workspace: int) -> QuerySet[Channel]:
+def list_channels_in_use(workspace: int) -> list[Channel]:
     """List the channels of active agents: the columns of the matrix."""
     links = AgentChannel.objects.in_workspace(workspace).filter(
         channel=OuterRef("pk"), agent__archived_at=None
     )
     rows = Channel.objects.in_workspace(workspace).filter(Exists(links), archived_at=None)
-    return rows.only("slug", "name", "workspace_id").order_by("name", "pk")
+    return list(rows.only("slug", "name", "workspace_id").order_by("name", "pk"))
 
 
 def get_agent_page(workspace: Workspace, fleet_filter: FleetFilter, outdated: Iterable[int]) -> Page[Any]:
-    if fleet_filter == FleetFilter():
-        return build_agent_page(query_first_agents(workspace.pk), 1)
     rows = sort_agents(filter_agents(workspace, fleet_filter, outdated), fleet_filter.sort)
     rows = annotate_agents(workspace, rows)
     agents, number = slice_agent_page(rows, fleet_filter.page), fleet_filter.page
@@ -43,14 +39,6 @@ def get_agent_page(workspace: Workspace, fleet_filter: FleetFilter, outdated: It
         number = CountedPaginator([], AGENTS_PER_PAGE, rows.count()).num_pages
         agents = slice_agent_page(rows, number)
     return build_agent_page(agents, number)
-
-
-@CompiledQuery
-def query_first_agents(workspace: int) -> QuerySet[Any]:
-    """Query the first page of the fleet without filters, which is requested most."""
-    rows = sort_agents(filter_agents(workspace, FleetFilter(), ()), FleetFilter().sort)
-    agents: QuerySet[Any] = annotate_agents(workspace, rows)[:AGENTS_PER_PAGE]
-    return agents
 
 
 def annotate_agents(workspace: Workspace | int, rows: QuerySet[Any]) -> QuerySet[Any]:

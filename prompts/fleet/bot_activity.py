@@ -16,7 +16,6 @@ from django.db.models.functions import TruncHour
 from django.utils import timezone
 from django.utils.formats import time_format
 
-from core.db.compiled_query import CompiledQuery
 from personas.models import Workspace
 from prompts.ledger.outdated_bots import find_outdated_rows, list_active_fetches
 from prompts.models import LedgerEntry
@@ -59,21 +58,12 @@ def get_bot_activity(
     )
 
 
-def list_recent_fetches(workspace: Workspace | int, since: datetime, using: str) -> Iterable[BotPrompt]:
-    args = workspace if isinstance(workspace, int) else workspace.pk, since, timezone.now()
-    # Compiled queries run on the primary database only.
-    return (
-        query_recent_fetches(*args) if using == DEFAULT_DB_ALIAS else build_recent_query(*args).using(using)
-    )
-
-
-def build_recent_query(workspace: int, since: datetime, now: datetime) -> "QuerySet[Any, BotPrompt]":
-    rows = list_active_fetches(workspace, since, now)
+def list_recent_fetches(
+    workspace: Workspace | int, since: datetime, using: str
+) -> "QuerySet[Any, BotPrompt]":
+    rows = list_active_fetches(workspace, since, timezone.now()).using(using)
     fetches: QuerySet[Any, BotPrompt] = rows.values_list("key_id", "prompt_id").distinct()
     return fetches
-
-
-query_recent_fetches = CompiledQuery(build_recent_query)
 
 
 def group_keys_by_prompt(fetches: Iterable[BotPrompt]) -> dict[int, set[int]]:

@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, IntegerField, Min, Q, QuerySet, Subq
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from core.db.compiled_query import CompiledQuery
+from core.db.fast import CompiledQuery
 from personas.models import (
     Agent,
     AgentChannel,
@@ -62,6 +62,7 @@ def get_workspace_counts(workspace: Workspace) -> WorkspaceCounts:
 
 @CompiledQuery
 def query_counts(workspace: int, built_since: datetime, now: datetime) -> QuerySet[Any]:
+    """Query all counts at once. Compiled: Django takes 30 ms to build it, a quarter of the fleet page."""
     annotations = (
         build_count_annotations(workspace, built_since, now)
         | build_setup_annotations(workspace)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
 from django.db.models import (
     BooleanField,
@@ -16,7 +16,6 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from core.db.compiled_query import CompiledQuery
 from personas.models import Workspace
 from prompts.models import PRODUCTION, AgentPrompt
 from prompts.settings.selectors import build_effective_budget
@@ -85,9 +84,6 @@ def list_prompt_statuses(
     workspace: Workspace | int, agent_ids: Iterable[int], condition: Q, channel: str = ""
 ) -> list[PromptStatus]:
     """List all prompts of these agents; `is_match` is false for those that do not match the condition."""
-    if not condition and not channel:
-        workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-        return cast("list[PromptStatus]", query_prompt_statuses(workspace_id, list(agent_ids)))
     rows = list_prompts_with_status(workspace).filter(agent__in=list(agent_ids))
     rows = rows.filter(channel__slug=channel) if channel else rows
     matches = (
@@ -97,11 +93,3 @@ def list_prompt_statuses(
     )
     statuses = rows.annotate(is_match=matches).values(*PromptStatus.__annotations__)
     return cast("list[PromptStatus]", list(statuses))
-
-
-@CompiledQuery
-def query_prompt_statuses(workspace: int, agent_ids: list[int]) -> QuerySet[Any]:
-    """Query all prompts of these agents, without a filter."""
-    rows = list_prompts_with_status(workspace).filter(agent__in=agent_ids)
-    statuses: QuerySet[Any] = rows.annotate(is_match=Value(True)).values(*PromptStatus.__annotations__)
-    return statuses

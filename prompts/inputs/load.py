@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from core.db.compiled_query import BoundQuery, CompiledQueries, fetch_together
+from core.db.fast import BoundQuery, CompiledQueries, fetch_together
 from personas.models import (
     Agent,
     AgentChannel,
@@ -119,13 +119,13 @@ class LoadedRows:
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
         """The results of the queries by name, without queries for attributes that `for_agent` has set."""
-        return self.name_results(fetch_together(self.bind_queries()))
+        return self.name_results(fetch_together(self.list_queries()))
 
     @property
     def query_names(self) -> list[str]:
         return [name for name in INPUT_NAMES if name not in self.__dict__]
 
-    def bind_queries(self) -> list[BoundQuery]:
+    def list_queries(self) -> list[BoundQuery]:
         bound = dict(zip(INPUT_NAMES, INPUT_QUERIES.bind(self.workspace, self.ids), strict=True))
         if self.with_skills:
             skill_queries = SKILL_QUERIES.bind(self.workspace, ())
@@ -135,7 +135,7 @@ class LoadedRows:
         return [*[bound[name] for name in self.query_names], *skill_queries]
 
     def name_results(self, results: Sequence[list[Any]]) -> dict[str, list[Any]]:
-        """Return the results of `bind_queries` by name."""
+        """Return the results of `list_queries` by name."""
         names = self.query_names
         named = dict(zip(names, results[: len(names)], strict=True))
         return named | {"skills": list(results[len(names) :])}

@@ -19,10 +19,10 @@ from personas.ui.responses import get_back_url
 from personas.ui.toasts import add_toast
 from prompts.builds.services import rebuild_agent
 from prompts.labels.forms import LabelForm, RollBackForm
+from prompts.labels.move_queries import find_prompt_label
 from prompts.labels.services import move_label, remove_label, roll_back, unpin_production
 from prompts.models import AgentPrompt, LabelMove
 from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version_or_404
-from prompts.versions.selectors import find_prompt_label
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 

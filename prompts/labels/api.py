@@ -33,6 +33,7 @@ from personas.errors import InvalidInput
 from personas.roles import Permission
 from prompts.api_lookup import can_see_label, check_label_scope, get_named_version, get_visible_prompt
 from prompts.errors import LabelConflict, NotAllowed
+from prompts.labels.move_queries import find_prompt_label
 from prompts.labels.services import (
     move_label,
     protect_label,
@@ -43,7 +44,7 @@ from prompts.labels.services import (
 )
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
 from prompts.releases.selectors import list_label_usage
-from prompts.versions.selectors import find_prompt_label, get_prompt_labels, list_heavy_columns
+from prompts.versions.selectors import get_prompt_labels, list_heavy_columns
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, label_json, version_ref_json
 
 LABEL_USAGE_SCHEMA = object_schema(

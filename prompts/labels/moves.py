@@ -1,21 +1,18 @@
 """Move labels in bulk, and append each move to the hash chain of its prompt."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import QuerySet
-
-from core.db.compiled_query import CompiledQuery
-from core.db.compiled_write import WriteBatch
+from core.db.fast import WriteBatch
 from personas.events.services import add_events_to_batch, build_event
 from personas.models import Event, Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.labels.approval import check_moves
 from prompts.labels.change_recorder import get_change_recorder
+from prompts.labels.move_queries import query_current_labels
 from prompts.labels.planned_moves import PlannedMove
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proof_rows import build_label_move_row
-from prompts.versions.selectors import list_heavy_columns
 
 
 def move_labels(
@@ -96,12 +93,6 @@ def record_label_moves(moves: Sequence[PlannedMove], current: dict[tuple[int, st
             recorder.record_move(move.prompt, label.version if label else None, move.version)
         elif label and move.version:
             recorder.record_custom_move(move.prompt, move.label, label.version, move.version)
-
-
-@CompiledQuery
-def query_current_labels(workspace: Workspace | int, prompts: Collection[int]) -> QuerySet[PromptLabel]:
-    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=prompts)
-    return rows.select_related("version").defer(*list_heavy_columns("version"))
 
 
 def build_label_move(move: PlannedMove, label: PromptLabel | None, at: datetime) -> LabelMove:

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.compiled_query import CompiledQuery, fetch_together
+from core.db.fast import fetch_together
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
@@ -17,6 +16,12 @@ from personas.roles import Permission
 from personas.tenancy.permissions import is_permitted
 from personas.workspaces.models import slug_validator
 from prompts.errors import ForeignVersion, LabelConflict, NotAllowed, UnknownLabel
+from prompts.labels.move_queries import (
+    find_prompt_label,
+    query_latest_rows,
+    query_locked_rows,
+    query_protections,
+)
 from prompts.labels.moves import move_labels
 from prompts.labels.planned_moves import PlannedMove
 from prompts.models import (
@@ -29,7 +34,7 @@ from prompts.models import (
     PromptLabel,
     PromptVersion,
 )
-from prompts.versions.selectors import HEAVY_COLUMNS, find_earlier_move, find_prompt_label
+from prompts.versions.selectors import find_earlier_move
 
 # Version ids of the label before and after the roll-back, keyed by prompt id.
 LabelPositions = dict[int, tuple[int, int]]
@@ -264,20 +269,6 @@ def lock_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPr
     return locked
 
 
-@CompiledQuery
-def query_locked_rows(workspace: Workspace | int, ids: Sequence[int]) -> QuerySet[AgentPrompt]:
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
-    return rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
-
-
-@CompiledQuery
-def query_latest_rows(workspace: Workspace | int, ids: Sequence[int]) -> QuerySet[PromptVersion]:
-    """The latest versions of these prompts, without their large columns."""
-    prompts = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
-    versions = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))
-    return versions.defer(*HEAVY_COLUMNS)
-
-
 def get_common_workspace_id(prompts: Iterable[AgentPrompt]) -> int:
     workspace_ids = {prompt.workspace_id for prompt in prompts}
     if len(workspace_ids) != 1:
@@ -315,11 +306,6 @@ def can_move_labels(workspace: Workspace | int, labels: Iterable[str], *, by: Ac
     except NotAllowed:
         return False
     return True
-
-
-@CompiledQuery
-def query_protections(workspace: Workspace | int, labels: Sequence[str]) -> QuerySet[LabelRule]:
-    return LabelRule.objects.in_workspace(workspace).filter(name__in=labels, is_protected=True)
 
 
 def require_owner(workspace: Workspace | int, message: str, *, by: Actor) -> None:

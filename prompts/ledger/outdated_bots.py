@@ -9,7 +9,6 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from core.db.compiled_query import CompiledQuery
 from core.db.fields import JOINED_BY
 from personas.events.services import build_event, record_events
 from personas.models import ApiKey, Event, Workspace
@@ -165,21 +164,13 @@ def find_outdated_rows(
     whether the same key has fetched the same label again. To group all fetches takes twice as long.
     """
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    args = workspace_id, since, timezone.now()
-    # Compiled queries run on the primary database only.
-    is_primary = using == DEFAULT_DB_ALIAS
-    rows = query_past_fetches(*args) if is_primary else list(build_past_fetch_query(*args).using(using))
+    rows = list(build_past_fetch_query(workspace_id, since, timezone.now()).using(using))
     if not rows:
         return []
     ids, prompts = {row[0] for row in rows}, {row[2] for row in rows}
     joined_prompts, joined_ids = (JOINED_BY.join(map(str, sorted(values))) for values in (prompts, ids))
-    repeated_args = workspace_id, since, min(ids), joined_prompts, joined_ids
-    repeated = (
-        query_newest_fetches(*repeated_args)
-        if is_primary
-        else build_newest_query(*repeated_args).using(using)
-    )
-    newest = {row[0] for row in repeated}
+    repeated = build_newest_query(workspace_id, since, min(ids), joined_prompts, joined_ids)
+    newest = {row[0] for row in repeated.using(using)}
     return [row for row in rows if row[0] in newest]
 
 
@@ -195,10 +186,7 @@ def build_newest_query(
     return grouped.filter(newest__in_joined=ids)
 
 
-query_newest_fetches = CompiledQuery(build_newest_query)
-
-
-def list_active_fetches(workspace: int, since: datetime, now: datetime) -> QuerySet[LedgerEntry]:
+def list_active_fetches(workspace: Workspace | int, since: datetime, now: datetime) -> QuerySet[LedgerEntry]:
     """List fetches of live prompts by keys that are neither revoked nor expired.
 
     Fetches of past versions, whose label contains "@", are left out: they are never outdated.
@@ -229,9 +217,6 @@ def group_fetches(rows: QuerySet[LedgerEntry]) -> "QuerySet[Any, FetchRow]":
     grouped = rows.values("key_id", "prompt_id", "label").annotate(newest=Max("pk"))
     fetches: QuerySet[Any, FetchRow] = grouped.values_list("newest", "key_id", "prompt_id", "label")
     return fetches
-
-
-query_past_fetches = CompiledQuery(build_past_fetch_query)
 
 
 def get_label_targets(

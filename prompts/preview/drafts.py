@@ -12,7 +12,7 @@ from personas.models import Agent, Memory, Record, Responsibility, Workspace
 from personas.records.forms import RecordForm
 from prompts.inputs import DraftRecord
 from prompts.models import PromptSettings
-from prompts.settings.selectors import list_agents_by_settings
+from prompts.settings.selectors import AGENTS_BY_SETTINGS
 from skills.models import Skill
 
 
@@ -80,7 +80,7 @@ def list_current_agents(record: Record) -> "QuerySet[Any, int] | list[int]":
         return []
     fed = record.query_agent_ids()
     # A query without rows in memory, unless the settings of some level use the record as well.
-    return record.agent_ids() if fed is None or list_agents_by_settings(record) else fed.order_by()
+    return record.agent_ids() if fed is None or AGENTS_BY_SETTINGS.list_ids(record) else fed.order_by()
 
 
 def is_for_all_agents(record: Record) -> bool:

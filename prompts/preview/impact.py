@@ -11,7 +11,6 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.compiled_query import CompiledQuery
 from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
@@ -160,10 +159,9 @@ def load_affected_prompts(
     """Return the sorted ids of these agents, and their live prompts."""
     ids = sorted(set(agents))
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    return ids, list_live_prompts(workspace_id, ids)
+    return ids, list(list_live_prompts(workspace_id, ids))
 
 
-@CompiledQuery
 def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPrompt]:
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from core.db.compiled_query import CompiledQuery
 from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
 from personas.ui.display_names import get_section_name
@@ -326,12 +324,7 @@ def is_auto_released(agent: Agent) -> bool:
 
 def list_approvers(workspace: Workspace, exclude: User | None) -> list[Membership]:
     """List members who may approve a release, without `exclude`, the user who requests the approval."""
-    # No user has the id 0.
-    return query_approvers(workspace.pk, exclude.pk if exclude else 0)
-
-
-@CompiledQuery
-def query_approvers(workspace: int, excluded: int) -> QuerySet[Membership]:
     roles = list(ROLES_BY_PERMISSION[Permission.APPROVE])
-    rows = Membership.objects.in_workspace(workspace).filter(role__in=roles).exclude(user=excluded)
-    return rows.select_related("user").order_by("user__email")[:MAX_APPROVERS]
+    rows = Membership.objects.in_workspace(workspace).filter(role__in=roles)
+    rows = rows.exclude(user=exclude) if exclude else rows
+    return list(rows.select_related("user").order_by("user__email")[:MAX_APPROVERS])

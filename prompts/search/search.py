@@ -15,7 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from core.db.compiled_query import CompiledQuery
+from core.db.fast import CompiledQuery
 from core.text.shorten import shorten_text
 from personas.erasure.services import ERASED_TEXT
 from personas.models import Workspace
@@ -87,7 +87,10 @@ def search_records(
 
 @cache
 def get_search_query(kinds: tuple[SearchKind, ...]) -> CompiledQuery[[int, str, list[str]], Any]:
-    """Return the UNION query over these kinds. To build it takes Django ten times as long as to send it."""
+    """Return the UNION query over these kinds.
+
+    Compiled: Django takes 70 ms to build it, longer than all the rest of a palette search.
+    """
 
     def build(workspace: int, query: str, terms: list[str]) -> QuerySet[Any]:
         first, *others = [query_search_kind(workspace, kind, query, terms) for kind in kinds]

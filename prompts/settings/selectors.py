@@ -1,15 +1,14 @@
 """Queries of prompt settings."""
 
-from functools import cache
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.api.authentication import ApiClient
-from personas.models import Record, Workspace
-from personas.records.models import AgentIdQuery, read_agent_ids
+from personas.models import Workspace
+from personas.records.models import AgentIdSource
 from prompts.models import PromptSettings
 
 LINKED_FIELDS = ("identity", "soul", "user_profile")
@@ -22,12 +21,16 @@ def list_levels_with_settings(workspace: Workspace) -> list[PromptSettings]:
     return [row for row in ordered if row.has_values]
 
 
-def bind_agents_by_settings(record: Record) -> AgentIdQuery | None:
-    """Return the query for agents for which prompt settings choose this identity, soul or user profile."""
-    if record.kind not in LINKED_FIELDS or record.pk is None:
-        return None
-    bound = get_settings_query(record.kind).bind(record.workspace_id, record.pk)
-    return AgentIdQuery(bound, lambda rows: {pk for row in rows for pk in row.agent_ids()})
+def list_settings_with(kind: str, workspace: int, pk: int) -> QuerySet[PromptSettings]:
+    """List the prompt settings that choose this identity, soul or user profile."""
+    return PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, **{kind: pk})
+
+
+def list_agent_ids_of(settings: Iterable[PromptSettings]) -> set[int]:
+    return {pk for row in settings for pk in row.agent_ids()}
+
+
+AGENTS_BY_SETTINGS = AgentIdSource(LINKED_FIELDS, list_settings_with, list_agent_ids_of)
 
 
 def query_records_in_settings(caller: ApiClient, kind: str) -> "QuerySet[Any, Any]":
@@ -46,19 +49,6 @@ def list_default_record_ids(workspace: Workspace, kind: str) -> set[int]:
     """Return the id of the record that agents without an own one get by the settings of the workspace."""
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, agent=None, channel=None)
     return set(rows.exclude(**{kind: None}).values_list(kind, flat=True))
-
-
-def list_agents_by_settings(record: Record) -> list[int]:
-    query = bind_agents_by_settings(record)
-    return read_agent_ids([query], fetch_together([query.bound])) if query else []
-
-
-@cache
-def get_settings_query(link: str) -> CompiledQuery[[int, int], PromptSettings]:
-    def build(workspace: int, pk: int) -> QuerySet[PromptSettings]:
-        return PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, **{link: pk})
-
-    return CompiledQuery(build)
 
 
 def build_effective_budget(workspace: Workspace | int) -> Coalesce:

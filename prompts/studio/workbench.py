@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from core.db.compiled_query import CompiledQueries, fetch_together
 from personas.models import Agent, AgentChannel, Channel, Workspace
 from prompts.builds.compiler import get_compiler_digest
 from prompts.inputs import DraftRecord, LoadedRows
@@ -32,26 +30,21 @@ from prompts.studio.slot_form import SlotForm
 from prompts.versions.timeline import HEAVY_COLUMNS
 
 
-def build_studio_queries(workspace: int, slug: str) -> list["QuerySet[Any, Any]"]:
-    """Build the queries for an agent with its records, and for its live prompts with their channels.
+def list_studio_prompts(workspace: Workspace, agent: Agent) -> QuerySet[AgentPrompt]:
+    """List the live prompts of an agent with their channels.
 
-    One query with all of these joins takes the database four times as long to plan as these two.
+    This is not one query with that for the agent and its records: with all of these joins, the database
+    takes four times as long to plan it.
     """
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_active=True)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent=agent, is_active=True)
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
     rows = rows.annotate(
         is_waiting=Exists(causes),
         budget=build_effective_budget(workspace),
         in_production=Subquery(labels.values("version")[:1]),
     ).defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
-    return [
-        list_full_agents(workspace).filter(slug=slug),
-        rows.select_related("channel", "latest").order_by("channel__name", "pk"),
-    ]
-
-
-STUDIO_QUERIES = CompiledQueries(build_studio_queries)
+    return rows.select_related("channel", "latest").order_by("channel__name", "pk")
 
 
 @dataclass
@@ -64,10 +57,10 @@ class StudioState:
 
     @classmethod
     def load(cls, workspace: Workspace, slug: str) -> "StudioState | None":
-        agents, prompts = fetch_together(STUDIO_QUERIES.bind(workspace.pk, slug))
-        if not agents:
+        agent = list_full_agents(workspace).filter(slug=slug).first()
+        if agent is None:
             return None
-        [agent] = agents
+        prompts = list(list_studio_prompts(workspace, agent))
         for prompt in prompts:
             prompt.agent = agent
         return cls(workspace, agent, prompts)

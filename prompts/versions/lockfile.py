@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Q
 
-from core.db.compiled_write import WriteBatch
+from core.db.fast import WriteBatch
 from core.shared_cache import SharedLRUCache
 from personas.models import Workspace, sha256_digest
 from prompts.assembly.segments import is_record_id

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from core.db.compiled_query import CompiledQuery
+from core.db.fast import CompiledQuery
 from core.db.fields import JOINED_BY
 from core.salted_digests import salt_digest
 from personas.erasure.services import ERASABLE_FIELDS
@@ -46,18 +46,6 @@ def list_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
 def get_prompt_labels(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     return rows.select_related("version").order_by("name")
-
-
-def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
-    """Find a label of a prompt with its version, without the large columns of the version."""
-    rows = query_prompt_label(prompt.workspace_id, prompt.pk, label)
-    return rows[0] if rows else None
-
-
-@CompiledQuery
-def query_prompt_label(workspace: int, prompt: int, label: str) -> QuerySet[PromptLabel]:
-    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt=prompt, name=label)
-    return rows.select_related("version").defer(*list_heavy_columns("version"))
 
 
 def find_earlier_move(prompt: AgentPrompt, label: str, number: int) -> LabelMove | None:
@@ -213,18 +201,12 @@ def load_skill_file_texts(
 
 def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str, bytes | None]:
     joined = JOINED_BY.join(digests)
-    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    rows = query_contents(workspace_id, joined) if joined else []
-    return {digest: None if data is None else bytes(data) for digest, data in rows}
-
-
-@CompiledQuery
-def query_contents(
-    workspace: int, digests: str
-) -> "QuerySet[Content, tuple[str, bytes | memoryview[int] | None]]":
-    """Fetch contents by a comma-separated list of digests."""
-    rows = Content.objects.in_workspace(workspace).filter(digest__in_joined=digests)
-    return rows.values_list("digest", "data")
+    if not joined:
+        return {}
+    rows = Content.objects.in_workspace(workspace).filter(digest__in_joined=joined)
+    return {
+        digest: None if data is None else bytes(data) for digest, data in rows.values_list("digest", "data")
+    }
 
 
 class StoredContent(NamedTuple):
@@ -323,7 +305,7 @@ def get_version_contents(version: PromptVersion, digests: Iterable[str]) -> dict
 
 def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[int]:
     """Return the ids of these versions that contain an erased record or content, with three queries."""
-    rows = list(query_used_contents(workspace, set(ids)))
+    rows = query_used_contents(workspace, set(ids))
     if not rows:
         return set()
     digests = {key: list_content_digests(segments, tools) for key, segments, tools in rows}
@@ -333,6 +315,7 @@ def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[
     return {key for key in digests if digests[key] & erased or records[key] & tombstones}
 
 
+# Compiled, because each label move makes these queries: see prompts/labels/move_queries.py.
 @CompiledQuery
 def query_used_contents(
     workspace: Workspace | int, ids: Collection[int]

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from core.db.compiled_query import CompiledQueries, fetch_together
+from core.db.fast import CompiledQueries
 from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
@@ -368,11 +368,13 @@ class AgentContextLoader(ContextLoader):
 
     @cached_property
     def rows(self) -> list[list[Any]]:
-        queries = CANDIDATE_QUERIES if self.has_contents else CANDIDATE_SKILL_QUERIES
-        sources = self.reader.source_ids if self.reader else ()
-        if not sources and self.has_contents and self.rows_without_source is not None:
+        sources = list(self.reader.source_ids) if self.reader else []
+        if not self.has_contents:
+            queries = build_candidate_queries(self.workspace, self.agent.pk, sources, has_contents=False)
+            return [list(rows) for rows in queries]
+        if not sources and self.rows_without_source is not None:
             return self.rows_without_source
-        return fetch_together(queries.bind(self.workspace, self.agent.pk, list(sources)))
+        return CANDIDATE_QUERIES(self.workspace, self.agent.pk, sources)
 
     @property
     def candidate_files(self) -> list[ContextFile]:
@@ -418,7 +420,7 @@ class AgentContextLoader(ContextLoader):
 
 
 def build_candidate_queries(
-    workspace: int, agent_id: int, source_ids: Sequence[int], *, has_contents: bool
+    workspace: Workspace | int, agent_id: int, source_ids: Sequence[int], *, has_contents: bool
 ) -> list["QuerySet[Any, Any]"]:
     """Return the queries for the files and the skills of one agent. See AgentContextLoader."""
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent=agent_id)
@@ -440,5 +442,5 @@ def build_candidate_queries(
     ]
 
 
+# With contents: the queries of builds.
 CANDIDATE_QUERIES = CompiledQueries(partial(build_candidate_queries, has_contents=True))
-CANDIDATE_SKILL_QUERIES = CompiledQueries(partial(build_candidate_queries, has_contents=False))

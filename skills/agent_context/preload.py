@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_objects
 
-from core.db.compiled_query import CompiledQueries, fetch_together
+from core.db.fast import CompiledQueries
 from personas.models import Agent, Workspace
 from skills.discovery.harnesses import HARNESSES, Harness
 from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, RuleSet, Skill, SkillLink
@@ -36,7 +36,7 @@ class WorkspaceSkills:
         `agents` may have unsaved edits. Their parents are loaded too, because an edit can set a new parent.
         """
         parents = {agent.parent_id for agent in agents if agent.parent_id is not None}
-        return cls.from_rows(workspace, fetch_together(SKILL_QUERIES.bind(workspace, parents)))
+        return cls.from_rows(workspace, SKILL_QUERIES(workspace, parents))
 
     @classmethod
     def from_rows(cls, workspace: Workspace | int, rows: Sequence[list[Any]]) -> "WorkspaceSkills":

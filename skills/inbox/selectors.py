@@ -21,7 +21,6 @@ from django.db.models import (
 )
 from django.db.models.functions import MD5, Cast, Coalesce
 
-from core.db.compiled_query import CompiledQuery
 from personas.models import Workspace
 from skills.files.reasons import STATUSES_BY_SEVERITY
 from skills.files.selectors import NEEDS_REVIEW
@@ -49,16 +48,8 @@ def has_sources(workspace: Workspace) -> bool:
     return Source.objects.in_workspace(workspace).filter(archived_at=None).exists()
 
 
-def count_pending_files(workspace: Workspace) -> int:
-    """Count the pending files. Compiled, because the navigation of every page shows the number."""
-    return sum(query_pending_count(workspace.pk))
-
-
-@CompiledQuery
-def query_pending_count(workspace: int) -> "QuerySet[Any, int]":
-    rows = list_pending_files(workspace).order_by().values("workspace").annotate(size=Count("pk"))
-    sizes: QuerySet[Any, int] = rows.values_list("size", flat=True)
-    return sizes
+def count_pending_files(workspace: Workspace | int) -> int:
+    return list_pending_files(workspace).count()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from personas.api import authentication
+from personas.api import authentication, record_lookup
 from personas.api.exception_handler import NOT_FOUND_PROBLEM
 from personas.api.operations import Operation
 from personas.api.problems import ProblemError
@@ -65,8 +65,8 @@ def test_without_a_fault_nothing_is_found(findings):
 
 def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
     monkeypatch.setattr(SoulResource, "get_queryset", lambda self, workspace: Soul.unscoped.all())
-    # A compiled query without the workspace is refused: see tests/core/db/test_compiled_query.py.
-    monkeypatch.setattr(SoulResource, "has_compiled_lookup", False)
+    # A compiled query without the workspace is refused: see tests/core/db/fast/test_compiled_query.py.
+    monkeypatch.setattr(record_lookup, "LOCKED_ON_LOAD", frozenset())
     assert any("leaks Soul.name of elsewhere" in finding for finding in findings("owner", "GET souls-list"))
     reported = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
     assert any("GET souls-one · crossed: expected 404, got 200" in finding for finding in reported)

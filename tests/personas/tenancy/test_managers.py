@@ -5,9 +5,9 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from core.db import compiled_query
-from core.db.compiled_query import CompiledQuery
-from core.db.compiled_write import WriteBatch
+from core.db.fast import compiled_query
+from core.db.fast.compiled_query import CompiledQuery
+from core.db.fast.compiled_write import WriteBatch
 from core.db.workspace_scope import all_workspaces, no_workspace, use_scope, workspace_scope
 from personas.models import Agent, CrossWorkspaceLink, Soul, Task, TaskStep
 from personas.tenancy.middleware import list_memberships

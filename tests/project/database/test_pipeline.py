@@ -8,7 +8,7 @@ from django.db import DatabaseError, transaction
 from django.db import connection as django_connection
 from psycopg.pq import TransactionStatus
 
-from core.db.pipeline import execute_together, read_together
+from core.db.fast.pipeline import execute_together, read_together
 from project.database.config import PREPARE_THRESHOLD
 from project.database.postgresql import pipeline, prepared_statements
 from project.database.postgresql.pipeline import StatementPipeline

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from core.db.pipeline import Rows, Statement, execute_together, read_together
+from core.db.fast.pipeline import Rows, Statement, execute_together, read_together
 from core.db.workspace_scope import no_workspace, workspace_scope
 from project.database.config import PREPARE_THRESHOLD
 from project.database.postgresql.prepared_statements import build_name

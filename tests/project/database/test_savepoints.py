@@ -9,7 +9,7 @@ from django.db import connection as django_connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.db.pipeline import execute_together
+from core.db.fast.pipeline import execute_together
 from project.database.postgresql.base import DatabaseWrapper
 
 pytestmark = [

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 
 from prompts.errors import LabelConflict
-from prompts.labels.services import apply_label_moves, move_label, query_locked_rows, roll_back
+from prompts.labels.move_queries import query_locked_rows
+from prompts.labels.services import apply_label_moves, move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
 from prompts.proof_rows import build_label_move_row
 from tests.compiled_queries import compile_again

@@ -643,10 +643,10 @@ def test_an_undo_does_not_revert_a_later_change_of_another_member(
 def test_a_draft_found_without_its_author_would_be_detected(
     deck: Deck, as_alice: Client, as_bob: Client, alice: Any, monkeypatch: Any
 ) -> None:
-    def query_any_draft(workspace: int, person: int, family: str, key: str) -> Any:
-        return FormDraft.objects.in_workspace(workspace).filter(family=family, key=key)
+    def list_all_drafts(workspace: Any, person: Any) -> Any:
+        return FormDraft.objects.in_workspace(workspace)
 
-    monkeypatch.setattr("personas.drafts.services.query_draft", query_any_draft)
+    monkeypatch.setattr("personas.drafts.services.list_drafts", list_all_drafts)
     with pytest.raises(AssertionError):
         test_a_draft_is_private_and_can_be_discarded(deck, as_alice, as_bob, alice)
 

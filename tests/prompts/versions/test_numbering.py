@@ -17,9 +17,10 @@ from personas.memories.services import create_memory
 from personas.records.services import edit_record
 from prompts.assembly.inputs import Text
 from prompts.builds import services as builds_services
+from prompts.builds.build_rows import query_locked_prompts
 from prompts.builds.compiler import compile_prompt
 from prompts.builds.publish import BuildAuthor, publish_versions
-from prompts.builds.services import lock_or_create_prompts, query_locked_prompts, rebuild_agents
+from prompts.builds.services import lock_or_create_prompts, rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.labels.services import roll_back

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import DatabaseError, transaction
 from django.db.models import Field, Model
 
-from core.db.compiled_query import BoundQuery
-from core.db.pipeline import Rows, Statement, execute_together, get_connection
+from core.db.fast.compiled_query import BoundQuery
+from core.db.fast.pipeline import Rows, Statement, execute_together, get_connection
 
 # A batch of a build has up to some hundred rows. Both databases limit the number of parameters, to 32,766 at
 # least.

@@ -12,8 +12,8 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from core.db.compiled_query import CompiledQueries, CompiledQuery, NotCompilable, fetch_together
-from core.db.pipeline import Statement, execute_together
+from core.db.fast.compiled_query import CompiledQueries, CompiledQuery, NotCompilable, fetch_together
+from core.db.fast.pipeline import Statement, execute_together
 from core.db.workspace_scope import workspace_scope
 from personas.models import Agent, AgentChannel, Memory, Soul, Workspace
 from prompts.inputs.load import INPUT_QUERIES, build_input_queries

@@ -2,7 +2,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
 from django.test.utils import CaptureQueriesContext
 
-from core.db.compiled_write import MAX_ROWS, WriteBatch
+from core.db.fast.compiled_write import MAX_ROWS, WriteBatch
 from personas.models import Content, Memory, Revision, Soul
 from personas.tenancy.models import CrossWorkspaceLink
 from tests.factories import make_agent, make_memory, make_soul

@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Prefetch, QuerySet, prefetch_related_objects
 from django.db.models.query import ModelIterable, get_related_populators
 
-from core.db.pipeline import Rows, Statement, get_connection, read_together
+from core.db.fast.pipeline import Rows, Statement, get_connection, read_together
 from core.db.workspace_scope import all_workspaces
 from core.shared_cache import SharedLRUCache
 
@@ -203,6 +203,9 @@ class CompiledQueries:
         self.build = build
         self.forms: SharedLRUCache[Any, list[CompiledForm]] = SharedLRUCache(MAX_FORMS)
 
+    def __call__(self, *args: Any) -> list[list[Any]]:
+        return fetch_together(self.bind(*args))
+
     def bind(self, *args: Any) -> list[BoundQuery]:
         """Return the queries with these arguments, to be sent by `fetch_together`."""
         shape = tuple([len(arg) if isinstance(arg, COLLECTIONS) else None for arg in args])
@@ -223,7 +226,7 @@ class CompiledQuery(Generic[P, T]):
         self.queries = CompiledQueries(lambda *args: [build(*args)])  # type: ignore[call-arg]  # positional
 
     def __call__(self, *args: P.args, **_: P.kwargs) -> list[T]:
-        return fetch_together([self.bind(*args)])[0]  # type: ignore[call-arg]  # positional only
+        return self.queries(*args)[0]
 
     def bind(self, *args: P.args, **_: P.kwargs) -> BoundQuery:
         return self.queries.bind(*args)[0]
