@@ -1,29 +1,27 @@
 """Every caller of the function that moves a label goes through the review step.
 
 The callers are found in the source. Pages reach them only through the middleware, which runs every action
-with the review; the other entrances are listed with the reason why nobody can be asked.
+as its view declares; the other entrances are listed with the reason why nobody can be asked.
 """
 
 import ast
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.urls import URLResolver, get_resolver
+from django.urls import resolve
+from django.utils.module_loading import import_string
 
 from personas.models import MemoryState
-from personas.tenancy.middleware import VIEW_RUNNERS
+from personas.records.services import edit_record
+from personas.ui.review import Automatic, NotReviewed, ReviewDeclaration, Reviewed
 from prompts.labels.change_recorder import UnreviewedChange
-from prompts.review import middleware
-from prompts.review.middleware import (
-    AUTOMATIC_VIEWS,
-    EXEMPT_NAMESPACES,
-    EXEMPT_VIEWS,
-    is_exempt,
-    run_reviewed_view,
-)
-from tests.factories import make_memory
+from prompts.models import AgentPrompt
+from prompts.review.middleware import run_review_step
+from tests.factories import BY, make_memory
+from tests.isolation.walk import Route, all_routes
 from tests.prompts.review.test_review_step import editor, get_production, pilot, soul  # noqa: F401  # fixtures
 
 ROOT = Path(__file__).parents[3]
@@ -80,16 +78,28 @@ def read_sources() -> dict[str, str]:
     }
 
 
-def list_page_routes(resolver: URLResolver, prefix: str = "", namespace: str = "") -> Iterator[str]:
-    """Yield the names of all pages of a workspace."""
-    for entry in resolver.url_patterns:
-        route = prefix + str(entry.pattern)
-        if isinstance(entry, URLResolver):
-            yield from list_page_routes(
-                entry, route, f"{namespace}{entry.namespace}:" if entry.namespace else namespace
-            )
-        elif "<slug:workspace>" in route:
-            yield f"{namespace}{entry.name}"
+def list_action_routes() -> list[Route]:
+    """Return the pages of a workspace that accept POST."""
+    return [route for route in all_routes() if route.is_inside and hasattr(route.view, "needs")]
+
+
+def find_undeclared(routes: Iterable[Route]) -> list[str]:
+    return [
+        route.name
+        for route in routes
+        if not isinstance(getattr(route.view, "review", None), ReviewDeclaration)
+    ]
+
+
+def find_lost_uploads(routes: Iterable[Route]) -> list[str]:
+    """Return the reviewed views that read a file, and do not declare which field can have its text."""
+    return [
+        route.name
+        for route in routes
+        if isinstance(route.view.review, Reviewed)
+        and not route.view.review.uploads
+        and "request.FILES" in inspect.getsource(inspect.unwrap(route.view))
+    ]
 
 
 def test_every_caller_of_the_function_that_moves_labels_is_known():
@@ -117,14 +127,35 @@ def test_the_function_reports_to_the_review_and_nothing_else_writes_labels():
 
 def test_the_middleware_runs_all_pages_and_comes_last():
     assert settings.MIDDLEWARE[-1] == "prompts.review.middleware.ReviewMiddleware"
-    assert run_reviewed_view in VIEW_RUNNERS
+    assert import_string(settings.REVIEW_STEP) is run_review_step
 
 
-def test_exemptions_name_pages_that_exist():
-    names = set(list_page_routes(get_resolver()))
-    assert len(names) > 100
-    assert {*EXEMPT_VIEWS, *AUTOMATIC_VIEWS} <= names
-    assert set(EXEMPT_NAMESPACES) <= {name.partition(":")[0] for name in names}
+def test_every_page_that_accepts_post_declares_its_review(monkeypatch):
+    routes = list_action_routes()
+    assert len(routes) > 100
+    assert find_undeclared(routes) == []
+    [view] = [route.view for route in routes if route.name == "souls:edit"]
+    monkeypatch.delattr(view, "review")
+    assert find_undeclared(routes) == ["souls:edit"]
+
+
+def test_an_upload_is_sent_again_after_the_review(monkeypatch):
+    routes = list_action_routes()
+    assert find_lost_uploads(routes) == []
+    [view] = [route.view for route in routes if route.name == "memories:import"]
+    monkeypatch.setattr(view.__func__, "review", Reviewed())
+    assert find_lost_uploads(routes) == ["memories:import"]
+
+
+def test_only_these_actions_change_prompts_without_a_review():
+    automatic = {route.name for route in list_action_routes() if isinstance(route.view.review, Automatic)}
+    assert automatic == {
+        "sources:refresh",
+        "sources:upload",
+        "sources:confirm-removal",
+        "rebuilding:everything",
+        "fleet:demo",
+    }
 
 
 @pytest.mark.parametrize(
@@ -152,18 +183,48 @@ def test_exemptions_name_pages_that_exist():
         "contexts:choose",
     ],
 )
-def test_an_action_that_can_move_production_has_no_exemption(name):
-    assert name in set(list_page_routes(get_resolver()))
-    assert not is_exempt(name)
-    assert name not in AUTOMATIC_VIEWS
+def test_an_action_that_can_move_production_is_reviewed(name):
+    [view] = [route.view for route in list_action_routes() if route.name == name]
+    assert isinstance(view.review, Reviewed)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_planted_exemption_fails_instead_of_moving_production(editor, workspace, pilot, monkeypatch):  # noqa: F811
+@pytest.mark.parametrize("policy", ["automatic", "reviewed"])
+def test_a_view_that_writes_records_and_declares_otherwise_fails(
+    editor,  # noqa: F811
+    workspace,
+    pilot,  # noqa: F811
+    policy,
+    monkeypatch,
+):
+    """Also if production waits for an approval, so that only a new version is built."""
+    edit_record(pilot, {"release_policy": policy}, expected=pilot.revision, by=BY)
     memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
-    monkeypatch.setitem(middleware.EXEMPT_VIEWS, "memories:approve", "planted")
-    with pytest.raises(UnreviewedChange, match="memories:approve moves production"):
-        editor.post(f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
+    path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    monkeypatch.setattr(resolve(path).func, "review", NotReviewed("planted"))
+    with pytest.raises(UnreviewedChange, match=r"MemoryPages\.approve writes a Memory"):
+        editor.post(path)
+    memory.refresh_from_db()
+    assert memory.state == MemoryState.PROPOSED
+    assert "The reef moved." not in get_production(pilot)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_view_that_moves_production_and_declares_otherwise_fails(editor, workspace, pilot, monkeypatch):  # noqa: F811
+    prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
+    path = f"/w/{workspace.slug}/prompts/{prompt.pk}/roll-back/"
+    monkeypatch.setattr(resolve(path).func, "review", NotReviewed("planted"))
+    with pytest.raises(UnreviewedChange, match="roll_back_view moves production"):
+        editor.post(path, {"note": "Too calm."})
+    assert "Be calm." in get_production(pilot)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_view_without_a_declaration_is_reviewed(editor, workspace, pilot, monkeypatch):  # noqa: F811
+    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
+    path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    monkeypatch.delattr(resolve(path).func, "review")
+    assert editor.post(path)["Dramatis-Review"] == "required"
     assert "The reef moved." not in get_production(pilot)
 
 
