@@ -128,7 +128,7 @@ def create_agents(workspace: Workspace) -> None:
     channels = list(Channel.objects.in_workspace(workspace).order_by("pk")[:CHANNELS])
     souls = [
         create_named_record(
-            Soul, workspace, {"label": f"Soul {at}", "text": f"{BODY}\n{workspace.slug} {at}"}, by=BY
+            Soul, workspace, {"name": f"Soul {at}", "text": f"{BODY}\n{workspace.slug} {at}"}, by=BY
         )
         for at in range(SOULS)
     ]

@@ -67,7 +67,7 @@ def make_many(slug: str, owner: User) -> dict[str, str]:
 
 def make_agents(workspace: Workspace, names: list[str]) -> None:
     """Create agents that share soul and memories, and build their prompts."""
-    soul = create_named_record(Soul, workspace, {"label": "Shared", "text": SENTENCE * 70}, by=BY)
+    soul = create_named_record(Soul, workspace, {"name": "Shared", "text": SENTENCE * 70}, by=BY)
     channel = Channel.objects.in_workspace(workspace).get(slug="web")
     for number in range(30):
         create_memory(workspace, {"text": f"Ship {number} lies at berth {number % 7}. {SENTENCE}"}, by=BY)
@@ -87,7 +87,7 @@ def write_tombstones(workspace: Workspace, number: int) -> None:
     """Write tombstones of records that no prompt contains."""
     ids = range(1_000_000, 1_000_000 + number)
     tombstones = [
-        Erasure(workspace=workspace, kind="memory", object_id=key, reason="Bench", person_label="bench")
+        Erasure(workspace=workspace, kind="memory", object_id=key, reason="Bench", author_label="bench")
         for key in ids
     ]
     for start in range(0, number, TOMBSTONES_PER_COMMIT):

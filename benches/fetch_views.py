@@ -18,9 +18,9 @@ from rest_framework.viewsets import GenericViewSet
 from personas.api_keys.format import key_digest
 from personas.models import ApiKey
 from prompts.assembly.slots import Slots, fill_segments
-from prompts.hashed_rows import build_ledger_row
 from prompts.models import LedgerEntry, PromptLabel, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
+from prompts.proof_rows import build_ledger_row
 from prompts.serving import slots_json
 from prompts.versions.selectors import get_segments
 

@@ -12,9 +12,9 @@ from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.hashed_rows import build_ledger_row, build_version_row, format_reader, get_prompt_key
 from prompts.ledger.blocks import seal_ledger
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion
+from prompts.proof_rows import build_ledger_row, build_version_row, format_reader, get_prompt_key
 
 CHUNK = 2_000
 # The values in which one row differs from the next.

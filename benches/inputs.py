@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from prompts.assembly.inputs import (
-    Channel,
-    ContextFile,
+    ChannelInput,
+    ContextFileInput,
     Data,
-    Identity,
-    Memory,
+    IdentityInput,
+    MemoryInput,
     PromptInputs,
-    Responsibility,
-    Skill,
+    ResponsibilityInput,
+    SkillInput,
     Text,
-    Tool,
-    UserProfile,
+    ToolInput,
+    UserProfileInput,
 )
 from prompts.assembly.segments import Origin
-from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
+from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, TaskInput
 
 SENTENCES = (
     "Parcels that leave before noon arrive on the following working day.",
@@ -40,28 +40,30 @@ def make_text(start: int, count: int) -> str:
     return " ".join([SENTENCES[(start + at) % len(SENTENCES)] for at in range(count)])
 
 
-def memories(count: int) -> tuple[Memory, ...]:
+def memories(count: int) -> tuple[MemoryInput, ...]:
     return tuple(
-        [Memory(f"Fact {at}: {SENTENCES[at % 8]}", Origin("memory", f"m{at}", 1)) for at in range(count)]
+        [MemoryInput(f"Fact {at}: {SENTENCES[at % 8]}", Origin("memory", f"m{at}", 1)) for at in range(count)]
     )
 
 
-def skills(count: int) -> tuple[Skill, ...]:
+def skills(count: int) -> tuple[SkillInput, ...]:
     names = [f"{SKILLS[at % len(SKILLS)]}-{at}" for at in range(count)]
     return tuple(
         [
-            Skill(name, SENTENCES[at % 8], f"/srv/skills/{name}/SKILL.md", origin=Origin("skill", name, 3))
+            SkillInput(
+                name, SENTENCES[at % 8], f"/srv/skills/{name}/SKILL.md", origin=Origin("skill", name, 3)
+            )
             for at, name in enumerate(names)
         ]
     )
 
 
-def context_files(count: int) -> tuple[ContextFile, ...]:
+def context_files(count: int) -> tuple[ContextFileInput, ...]:
     paths = [f"/srv/shop{''.join(FOLDERS[:depth])}/AGENTS.md" for depth in range(count)]
     texts = [f"# Rules\n\n{make_text(at, 9)}\n\n{make_text(at + 3, 9)}" for at in range(count)]
     return tuple(
         [
-            ContextFile(path, text, Origin("context_file", path, 1))
+            ContextFileInput(path, text, Origin("context_file", path, 1))
             for path, text in zip(paths, texts, strict=True)
         ]
     )
@@ -69,9 +71,9 @@ def context_files(count: int) -> tuple[ContextFile, ...]:
 
 def tool(
     name: str, parameter: str, result: str, description: str, *guidelines: str, use: str = "active"
-) -> Tool:
+) -> ToolInput:
     parameters = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
-    return Tool(
+    return ToolInput(
         name,
         description,
         snippet=description,
@@ -113,15 +115,15 @@ DATA = Data(
 
 INPUTS = PromptInputs(
     agent="front-desk",
-    identity=Identity(
+    identity=IdentityInput(
         "Juno", "☕", "night owl", "calm and exact", make_text(0, 3), Origin("identity", "i1", 4)
     ),
     soul=Text(make_text(1, 8), Origin("soul", "s1", 2)),
-    user=UserProfile("Ines", "Europe/Lisbon", "Porto", make_text(4, 2), Origin("user_profile", "u1", 1)),
+    user=UserProfileInput("Ines", "Europe/Lisbon", "Porto", make_text(4, 2), Origin("user_profile", "u1", 1)),
     instructions=Text(make_text(2, 6), Origin("instructions", "n1", 7)),
     responsibilities=tuple(
         [
-            Responsibility(f"Duty {at}", SENTENCES[at % 8], Origin("responsibility", f"r{at}", 1))
+            ResponsibilityInput(f"Duty {at}", SENTENCES[at % 8], Origin("responsibility", f"r{at}", 1))
             for at in range(12)
         ]
     ),
@@ -132,7 +134,7 @@ INPUTS = PromptInputs(
     working_directory="/srv/shop/backend",
     directories=("/srv/archive", "/srv/labels"),
     capabilities=("files", "persistence"),
-    channel=Channel("whatsapp", make_text(5, 2), Origin("channel", "whatsapp", 1)),
+    channel=ChannelInput("whatsapp", make_text(5, 2), Origin("channel", "whatsapp", 1)),
     data=DATA,
     mission=Text(
         "Settle the open orders of {{customer.name}} in {{currency}}, then report to the desk.",
@@ -152,7 +154,9 @@ CALL = Slots(
 # The same with every other slot filled too.
 FULLEST_CALL = replace(
     CALL,
-    task=Task(12, "Clear the returns", SENTENCES[6], "open", (Step("Count", True), Step("Refund"))),
+    task=TaskInput(
+        12, "Clear the returns", SENTENCES[6], "open", (StepInput("Count", True), StepInput("Refund"))
+    ),
     is_background=True,
     previous_error=PreviousError("timeout", "The tool took too long."),
     append="Answer in one sentence.",

@@ -8,13 +8,13 @@ from random import Random
 from django.utils import timezone
 
 from benches.source import SENTENCE
-from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryState, Revision, Workspace
-from prompts.hashed_rows import build_ledger_row, get_prompt_key
+from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryStatus, Revision, Workspace
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, PromptVersion
+from prompts.proof_rows import build_ledger_row, get_prompt_key
 
 CHUNK = 2_000
 # Most are active, some wait for review, some were superseded.
-STATES = (*[MemoryState.ACTIVE] * 7, MemoryState.PROPOSED, MemoryState.PROPOSED, MemoryState.SUPERSEDED)
+STATUSES = (*[MemoryStatus.ACTIVE] * 7, MemoryStatus.PROPOSED, MemoryStatus.PROPOSED, MemoryStatus.SUPERSEDED)
 # One in this many is shared by all agents; few, because a shared memory is in every prompt.
 SHARED_EVERY = 500
 
@@ -23,8 +23,8 @@ def add_memories(workspace: Workspace, agents: Sequence[Agent], count: int) -> N
     """Create memories, each with its first revision and its audit event."""
     rows = [build_memory(workspace, agents, number) for number in range(count)]
     memories = Memory.objects.in_workspace(workspace).bulk_create(rows, batch_size=CHUNK)
-    replaced = [row for row in memories if row.state == MemoryState.SUPERSEDED]
-    active = [row for row in memories if row.state == MemoryState.ACTIVE]
+    replaced = [row for row in memories if row.status == MemoryStatus.SUPERSEDED]
+    active = [row for row in memories if row.status == MemoryStatus.ACTIVE]
     for row, successor in zip(replaced, active, strict=False):
         row.superseded_by = successor
     Memory.objects.in_workspace(workspace).bulk_update(replaced, ["superseded_by"], batch_size=CHUNK)
@@ -39,7 +39,7 @@ def build_memory(workspace: Workspace, agents: Sequence[Agent], number: int) -> 
         workspace=workspace,
         text=f"Parcel {number} lies at counter {number % 7}. {SENTENCE}",
         agent=agents[number % len(agents)] if number % SHARED_EVERY else None,
-        state=STATES[number // len(agents) % len(STATES)],
+        status=STATUSES[number // len(agents) % len(STATUSES)],
         source="The desk's handbook" if number % 3 else "",
         author_label="bench",
         revision=1,

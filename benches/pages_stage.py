@@ -87,10 +87,10 @@ def create_members_and_records(workspace: Workspace) -> list[Soul]:
         make_skill(workspace, f"skill-{number}", description=SENTENCE, body=BODY)
     for number in range(IDENTITIES):
         create_named_record(
-            Identity, workspace, {"label": f"Identity {number}", "emoji": "🦊", "vibe": "calm"}, by=BY
+            Identity, workspace, {"name": f"Identity {number}", "emoji": "🦊", "vibe": "calm"}, by=BY
         )
     return [
-        create_named_record(Soul, workspace, {"label": f"Soul {number}", "text": BODY}, by=BY)
+        create_named_record(Soul, workspace, {"name": f"Soul {number}", "text": BODY}, by=BY)
         for number in range(SOULS)
     ]
 
@@ -188,7 +188,7 @@ def describe_stage(workspace: Workspace, owner: User) -> dict[str, object]:
         "workspace": workspace.slug,
         "agent": prompt.agent.slug,
         "part": f"souls:{soul.slug}",
-        "typed": {"label": soul.label, "text": f"{soul.text}\nOne more line.\n", "revision": soul.revision},
+        "typed": {"name": soul.name, "text": f"{soul.text}\nOne more line.\n", "revision": soul.revision},
         "prompt": prompt.pk,
         "last": prompt.last_number,
         "fetch": entry.pk,

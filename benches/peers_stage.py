@@ -46,7 +46,7 @@ def main(prompts: int, shared_soul_agents: int) -> None:
 
 def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
     """Create an agent with its own soul and two versions, between which the label `canary` can move."""
-    soul = create_named_record(Soul, workspace, {"label": f"Soul {name}", "text": SENTENCE}, by=BY)
+    soul = create_named_record(Soul, workspace, {"name": f"Soul {name}", "text": SENTENCE}, by=BY)
     values = {"slug": f"pilot-{name}", "name": "Pilot", "soul": soul, "channels": [channel]}
     agent = create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, [agent.pk])
@@ -61,7 +61,7 @@ def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
 
 def make_shared_soul_agents(workspace: Workspace, channel: Channel, count: int) -> None:
     """Create agents that share a soul."""
-    soul = create_named_record(Soul, workspace, {"label": "Soul crew", "text": SOUL}, by=BY)
+    soul = create_named_record(Soul, workspace, {"name": "Soul crew", "text": SOUL}, by=BY)
     for number in range(count):
         values = {"slug": f"crew-{number:05}", "name": "Hand", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, values, by=BY)

@@ -53,7 +53,7 @@ def create_stage() -> tuple[Workspace, Soul, list[Agent]]:
     """Create 250 agents that share a soul, on four channels each."""
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
     workspace = create_workspace("Bench", "bench", owner=owner)
-    soul = create_named_record(Soul, workspace, {"label": "Shared", "text": "Be brave. " * 120}, by=BY)
+    soul = create_named_record(Soul, workspace, {"name": "Shared", "text": "Be brave. " * 120}, by=BY)
     channels = list(Channel.objects.in_workspace(workspace)[:CHANNELS])
     for number in range(MEMORIES):
         create_memory(workspace, {"text": f"Ship {number} lies at berth {number % 7} until Tuesday."}, by=BY)

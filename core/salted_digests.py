@@ -1,7 +1,7 @@
 """Salted digests: a digest from which nobody can guess a short text once its salt is deleted.
 
 A stored digest is SHA-256 over a random salt and the SHA-256 of the data. The salt is stored beside the data
-and erased with it. An empty salt stands for the plain SHA-256, which older rows have.
+and erased with it. An empty salt stands for the plain SHA-256: what cannot be erased has no salt.
 """
 
 import secrets

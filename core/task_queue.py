@@ -3,57 +3,16 @@
 A broker outage delays a page by a second at most and never causes an error.
 """
 
-import time
 from collections.abc import Callable
-from threading import Lock
 from typing import Any
 
 import structlog
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from core.circuit_breaker import CircuitBreaker
+
 log = structlog.get_logger(__name__)
-
-MAX_FAILURES, OPEN_SECONDS = 3, 10.0
-
-
-class CircuitBreaker:
-    """Circuit breaker: after MAX_FAILURES failures in a row, enqueue nothing for OPEN_SECONDS.
-
-    The work of jobs that were not enqueued is recorded in the database, where the periodic sweep finds it.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
-        self.lock = Lock()
-        self.failures, self.open_until = 0, 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return self.clock() < self.open_until
-
-    def may_try(self) -> bool:
-        """Return whether the caller may try to enqueue.
-
-        After OPEN_SECONDS only one caller may try, because each failed attempt takes a second. The others may
-        try again when that attempt has succeeded.
-        """
-        with self.lock:
-            if self.is_open:
-                return False
-            if self.failures >= MAX_FAILURES:
-                self.open_until = self.clock() + OPEN_SECONDS
-            return True
-
-    def record_failure(self) -> None:
-        """Count a failure, and open the breaker if there were MAX_FAILURES since the last success."""
-        self.failures += 1
-        if self.failures >= MAX_FAILURES:
-            self.open_until = self.clock() + OPEN_SECONDS
-
-    def record_success(self) -> None:
-        self.failures, self.open_until = 0, 0.0
-
 
 breaker = CircuitBreaker()
 

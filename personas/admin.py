@@ -157,7 +157,7 @@ class RecordAdmin(ChangeOnlyAdmin):
         links = [
             name for name in self.model.content if isinstance(self.model._meta.get_field(name), ForeignKey)
         ]
-        return [*other_fields, *links, *({"state"} & set(self.model.content))]
+        return [*other_fields, *links, *({"status"} & set(self.model.content))]
 
     def save_model(self, request: HttpRequest, obj: Record, form: Any, change: bool) -> None:
         values = {name: form.cleaned_data[name] for name in form.changed_data if name in obj.content}
@@ -236,8 +236,8 @@ class MembershipAdmin(ChangeOnlyAdmin):
 class UserAdmin(admin.ModelAdmin[User]):
     """Admin to create and deactivate user accounts. They cannot be deleted: audit events refer to them.
 
-    Operators can neither set a password nor change an email address: with one of them they could sign in as
-    the user. They can send a reset email to the user's own address.
+    Operators can neither set a password nor change an email address: either would let them sign in as the
+    user. They can send a reset email to the user's own address.
     """
 
     ordering = ("email",)

@@ -6,8 +6,6 @@ from personas.agents.models import (
     Agent,
     AgentChannel,
     AgentTool,
-    Identity,
-    Soul,
     ToolUse,
 )
 from personas.api.models import IdempotentResponse
@@ -18,9 +16,10 @@ from personas.contents.models import Content, ErasableContent, sha256_digest
 from personas.drafts.models import FormDraft
 from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.events.models import Event, EventCounter
+from personas.identities.models import Identity
 from personas.limits.models import DailyStorage, DailyUsage
 from personas.members.models import Invitation, Membership
-from personas.memories.models import Memory, MemoryState
+from personas.memories.models import Memory, MemoryStatus
 from personas.notifications.models import (
     Notification,
     NotificationDelivery,
@@ -29,11 +28,12 @@ from personas.notifications.models import (
     NotificationQueue,
 )
 from personas.records.models import Named, Record, Revision
+from personas.souls.models import Soul
 from personas.tenancy.models import CrossWorkspaceLink, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile
 from personas.webhooks.models import (
-    DeliveryState,
+    DeliveryStatus,
     EndpointStatus,
     WebhookAttempt,
     WebhookDelivery,
@@ -56,7 +56,7 @@ __all__ = [
     "CrossWorkspaceLink",
     "DailyStorage",
     "DailyUsage",
-    "DeliveryState",
+    "DeliveryStatus",
     "EndpointStatus",
     "ErasableContent",
     "Erasure",
@@ -70,7 +70,7 @@ __all__ = [
     "Invitation",
     "Membership",
     "Memory",
-    "MemoryState",
+    "MemoryStatus",
     "Named",
     "Notification",
     "NotificationDelivery",

@@ -41,16 +41,16 @@ def list_agents(workspace: Workspace | int) -> QuerySet[Agent]:
 
 def list_identities(workspace: Workspace | int) -> QuerySet[Identity]:
     rows = Identity.objects.in_workspace(workspace)
-    return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
+    return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("name", "pk")
 
 
 def list_souls(workspace: Workspace | int) -> QuerySet[Soul]:
-    return Soul.objects.in_workspace(workspace).annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
+    return Soul.objects.in_workspace(workspace).annotate(agent_count=LIVE_AGENT_COUNT).order_by("name", "pk")
 
 
 def list_user_profiles(workspace: Workspace | int) -> QuerySet[UserProfile]:
     rows = UserProfile.objects.in_workspace(workspace)
-    return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
+    return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("name", "pk")
 
 
 def list_channels(workspace: Workspace | int) -> QuerySet[Channel]:

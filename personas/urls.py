@@ -5,16 +5,18 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, include, path
 
 from personas.accounts import views as accounts_views
-from personas.agents.views import AgentPages, IdentityPages, SoulPages
+from personas.agents.views import AgentPages
 from personas.api_keys import views as api_keys_views
 from personas.audit import views as audit_views
 from personas.channels.views import ChannelPages
 from personas.events import views as events_views
+from personas.identities.views import IdentityPages
 from personas.members import invitation_views
 from personas.members import views as members_views
 from personas.memories.views import MemoryPages
 from personas.notifications import views as notifications_views
 from personas.records.views import RecordPages
+from personas.souls.views import SoulPages
 from personas.tools.views import ToolPages
 from personas.user_profiles.views import UserProfilePages
 from personas.webhooks import views as webhooks_views

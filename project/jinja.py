@@ -21,7 +21,7 @@ from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
 from prompts.templatetags.studio import studio_row_text
 from prompts.templatetags.versions import kind_css_class, label_badge, row_text, signed_number
-from skills.templatetags.context_files import file_place, glyphs, live_badge, state_badge
+from skills.templatetags.context_files import file_place, file_status_badge, glyphs, live_badge
 
 
 def build_environment(**options: Any) -> Environment:
@@ -43,7 +43,7 @@ def build_environment(**options: Any) -> Environment:
         "row_text": row_text,
         "short_id": short_id,
         "live_badge": live_badge,
-        "state_badge": state_badge,
+        "file_status_badge": file_status_badge,
         "studio_row_text": studio_row_text,
         "url_format": build_url_format,
         "usage_for_memory": usage_for_memory,

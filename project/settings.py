@@ -200,7 +200,8 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 200
 # Slow clients (decision 0018). Threads of a web process that may read a request body at once: half of the
 # server's --blocking-threads, so that the rest is free for other requests.
 DRAMATIS_BODY_THREADS = env_int("DRAMATIS_BODY_THREADS", 8)
-# Seconds for a client to send a body, and to read on in a response. It must be less than the next.
+# Seconds that a client may take to send a body, or pause while it reads a response. Must be less than
+# DRAMATIS_REQUEST_SECONDS.
 DRAMATIS_BODY_SECONDS = env_int("DRAMATIS_BODY_SECONDS", 15)
 # Seconds for a whole request. Together with the time to end it, this is less than 30.
 DRAMATIS_REQUEST_SECONDS = env_int("DRAMATIS_REQUEST_SECONDS", 25)

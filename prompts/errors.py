@@ -37,12 +37,6 @@ class ReleaseClosed(DomainError):
     code = "release_closed"
 
 
-class ReleaseVoided(DomainError):
-    """A prompt of the release was rebuilt with other text after the release was requested."""
-
-    code = "release_voided"
-
-
 class NothingToRelease(DomainError):
     """Every label already points to the version to be released."""
 

@@ -3,7 +3,7 @@
 from prompts.builds.models import BuildCause
 from prompts.call_contents.models import CallContent
 from prompts.comments.models import Comment
-from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
+from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationStatus
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
 from prompts.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.releases.models import (
@@ -42,6 +42,6 @@ __all__ = [
     "ReleaseStatus",
     "SigningKey",
     "VerificationRun",
-    "VerificationState",
+    "VerificationStatus",
     "VersionPart",
 ]

@@ -30,14 +30,14 @@ from prompts.builds.sweep import (
 )
 from prompts.erasure.call_data import erase_pending_call_data
 from prompts.erasure.services import finish_erasure
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.integrity.lag import list_workspaces_to_sign
 from prompts.integrity.services import run_verification
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_ledger
 from prompts.ledger.outdated_bots import record_outdated_bots
 from prompts.ledger.partitions import create_partitions, drop_empty_partitions
 from prompts.ledger.retention import expire_blocks, list_workspaces_to_expire
-from prompts.models import VerificationRun, VerificationState
+from prompts.models import VerificationRun, VerificationStatus
 
 log = structlog.get_logger(__name__)
 
@@ -99,7 +99,7 @@ def finish_erasure_job(workspace_id: int, erasure_id: int) -> None:
 
 def enqueue_erasure(erasure: Erasure) -> None:
     """Enqueue the rest of an erasure after the commit. If the broker is down, the sweep enqueues it later."""
-    if erasure.state == ErasureProgress.REBUILDING:
+    if erasure.status == ErasureProgress.REBUILDING:
         enqueue_after_commit(finish_erasure_job, erasure.workspace_id, erasure.pk)
 
 
@@ -163,7 +163,7 @@ def verify_chain_job(workspace_id: int, run_id: int) -> None:
 
 def enqueue_verification(run: VerificationRun) -> None:
     """Enqueue a verification after the commit. If the broker is down, the sweep enqueues it later."""
-    if run.state == VerificationState.QUEUED:
+    if run.status == VerificationStatus.QUEUED:
         enqueue_after_commit(verify_chain_job, run.workspace_id, run.pk)
 
 

@@ -40,7 +40,7 @@ def add_sample_data(address: str) -> str:
 
 
 def edit_soul(workspace: Workspace, by: Actor) -> None:
-    soul = Soul.objects.in_workspace(workspace).get(label="At the hut table")
+    soul = Soul.objects.in_workspace(workspace).get(name="At the hut table")
     text = f"{soul.text}\n\nGreet people by the name they gave, once, and get to the point."
     edit_record(soul, {"text": text}, expected=soul.revision, by=by, message="Greet by name")
     rebuild_agents(workspace, soul.agent_ids())

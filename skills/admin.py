@@ -116,7 +116,7 @@ class WorkspaceRowAdmin(ReadOnlyAdmin):
 @admin.register(Source)
 class SourceAdmin(WorkspaceRowAdmin):
     list_display = (
-        "label",
+        "name",
         "workspace",
         "source_kind",
         "allowed_folder",
@@ -129,8 +129,8 @@ class SourceAdmin(WorkspaceRowAdmin):
 
 @admin.register(ContextFile)
 class ContextFileAdmin(WorkspaceRowAdmin):
-    list_display = ("path", "source", "workspace", "file_kind", "state", "changed_at")
-    list_filter = ("workspace", "state")
+    list_display = ("path", "source", "workspace", "file_kind", "status", "changed_at")
+    list_filter = ("workspace", "status")
     list_select_related = ("workspace", "source")
     raw_id_fields = ("latest", "approved", "active")
 

@@ -1,6 +1,6 @@
 """Re-exports all models of the skills app."""
 
-from skills.files.models import AssignedTo, ContextFile, FileAgent, FileRevision, FileState, Verdict, Waiver
+from skills.files.models import AssignedTo, ContextFile, FileAgent, FileRevision, FileStatus, Verdict, Waiver
 from skills.library.models import Skill, SkillLink
 from skills.rule_sets.models import RuleSet
 from skills.sources.models import (
@@ -26,7 +26,7 @@ __all__ = [
     "ContextFile",
     "FileAgent",
     "FileRevision",
-    "FileState",
+    "FileStatus",
     "PushedFile",
     "RefreshRun",
     "RuleSet",

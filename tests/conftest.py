@@ -27,6 +27,7 @@ from tests.database_dump import READY, keep_database, ready_database
 from tests.database_ids import separate_ids
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
+from tests.ledger_rows import write_in_open_transactions
 from tests.pytest_servers import get_citus_cluster, launch_arguments
 from tests.servers import Server, start_redis
 from tests.workers import Worker, start_worker, talking_to
@@ -49,6 +50,11 @@ def quick_passwords() -> None:
     """Use cheap parameters for password hashes; no test depends on their cost."""
     hasher: Any = Argon2PasswordHasher
     hasher.time_cost, hasher.memory_cost, hasher.parallelism = 1, 8, 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ledger_rows_in_transactions() -> None:
+    write_in_open_transactions()
 
 
 @pytest.fixture(scope="session")

@@ -67,16 +67,16 @@ def make_agent(workspace: Workspace, slug: str = "", **values: Any) -> Agent:
     return create_record(Agent, workspace, {"slug": slug, "name": slug.title()} | values, by=BY)
 
 
-def make_identity(workspace: Workspace, label: str = "Fox", **values: Any) -> Identity:
-    return create_named_record(Identity, workspace, {"label": label} | values, by=BY)
+def make_identity(workspace: Workspace, name: str = "Fox", **values: Any) -> Identity:
+    return create_named_record(Identity, workspace, {"name": name} | values, by=BY)
 
 
-def make_soul(workspace: Workspace, label: str = "Calm", **values: Any) -> Soul:
-    return create_named_record(Soul, workspace, {"label": label, "text": "Be calm."} | values, by=BY)
+def make_soul(workspace: Workspace, name: str = "Calm", **values: Any) -> Soul:
+    return create_named_record(Soul, workspace, {"name": name, "text": "Be calm."} | values, by=BY)
 
 
-def make_profile(workspace: Workspace, label: str = "Guest", **values: Any) -> UserProfile:
-    return create_named_record(UserProfile, workspace, {"label": label} | values, by=BY)
+def make_profile(workspace: Workspace, name: str = "Guest", **values: Any) -> UserProfile:
+    return create_named_record(UserProfile, workspace, {"name": name} | values, by=BY)
 
 
 def make_tool(workspace: Workspace, name: str = "", **values: Any) -> Tool:
@@ -165,7 +165,7 @@ def signed_in_operator(user: User) -> Client:
     return client
 
 
-def make_source(workspace: Workspace, folder: Path, label: str = "House files", **values: Any) -> Source:
+def make_source(workspace: Workspace, folder: Path, name: str = "House files", **values: Any) -> Source:
     """Create a source on a folder; the test must allow the root in DRAMATIS_SOURCE_ROOTS.
 
     Files are approved automatically unless `approval` says otherwise.
@@ -177,7 +177,7 @@ def make_source(workspace: Workspace, folder: Path, label: str = "House files", 
     return create_named_record(
         Source,
         workspace,
-        {"label": label, "allowed_folder": allowed_folder, "approval": "automatic"} | values,
+        {"name": name, "allowed_folder": allowed_folder, "approval": "automatic"} | values,
         by=BY,
     )
 

@@ -8,10 +8,9 @@ from django.test import Client
 from django.utils.translation.template import templatize
 
 from personas.models import Agent, Workspace
-from prompts.assembly.builder import EMPTY_SLOT_REASON
-from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.builds.services import rebuild_agent
-from prompts.versions.page import OMISSION_REASONS
+from prompts.provenance.omissions import OMISSION_TEXTS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
 from tests.untranslated_python import ROOT, find_unmarked_literals, find_user_errors, list_modules
@@ -202,9 +201,8 @@ def test_subclasses_of_user_errors_are_user_errors() -> None:
     assert "Deeper" in find_user_errors(["class Deep(DomainError): ...", "class Deeper(Deep): ..."])
 
 
-def test_every_omission_reason_of_a_layout_has_a_label() -> None:
-    parts = [part for layout in LAYOUTS.values() for part in layout.parts]
-    assert {part.absent.omitted for part in parts} | {EMPTY_SLOT_REASON} <= set(OMISSION_REASONS)
+def test_every_omission_reason_has_a_label() -> None:
+    assert set(OMISSION_TEXTS) == set(OmissionReason)
 
 
 # --- pages in another language -------------------------------------------------------------------------

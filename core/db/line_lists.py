@@ -68,7 +68,7 @@ class LineListField(Text):
 
     def validate_item(self, item: Any) -> None:
         if not isinstance(item, str) or not item:
-            raise ValidationError(_("Every entry must be a line of text."), "not_text")
+            raise ValidationError(_("Each entry must be a single line."), "not_text")
         if len(item) > self.item_length:
             message = _("An entry is %(size)d characters long. Shorten it to %(limit)d or fewer.")
             raise ValidationError(message, "item_length", {"size": len(item), "limit": self.item_length})

@@ -10,7 +10,7 @@ from typing import Any, cast
 from django.contrib.postgres.operations import NotInTransactionMixin
 from django.db import transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations import AddConstraint, AddField, AddIndex, RunPython
+from django.db.migrations import AddConstraint, AddIndex, RunPython
 from django.db.migrations.operations.base import Operation
 from django.db.models import UniqueConstraint
 
@@ -44,24 +44,6 @@ class OnlineOperation(NotInTransactionMixin, Operation):
 
     def build(self, editor: Any, model: Any) -> None:
         raise NotImplementedError
-
-
-class AddColumnInPlace(AddField):
-    """Add a column with a constant database default, without rewriting the table.
-
-    On SQLite, Django would copy the table for a column that is not null, and the copy has no triggers: an
-    append-only table would accept updates.
-    """
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        if schema_editor.connection.vendor != "sqlite":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        field = to_state.apps.get_model(app_label, self.model_name)._meta.get_field(self.name)
-        model = from_state.apps.get_model(app_label, self.model_name)
-        BaseDatabaseSchemaEditor.add_field(schema_editor, model, field)
 
 
 class AddIndexOnline(OnlineOperation, AddIndex):
@@ -144,11 +126,10 @@ class AddCheckOnline(OnlineOperation, AddConstraint):
 
 
 class RunInBatches(RunPython):
-    """Data migration in batches, with one transaction per batch.
+    """Data migration in batches, with one transaction per batch. Reversing it leaves the rows as they are.
 
     `waiting(apps, size)` returns up to `size` keys of rows that are not migrated yet. `change(apps, keys)`
     migrates these rows. A migration that was interrupted continues with the rows that are left.
-    `reverse` is the same pair of functions for migrating backwards; without it the rows stay as they are.
     """
 
     def __init__(
@@ -157,36 +138,22 @@ class RunInBatches(RunPython):
         change: Callable[[Any, list[Any]], None],
         *,
         size: int = BATCH_SIZE,
-        reverse: tuple[Callable[[Any, int], Iterable[Any]], Callable[[Any, list[Any]], None]] | None = None,
     ) -> None:
-        self.waiting, self.change, self.size, self.reverse = waiting, change, size, reverse
-        backwards = self.run_batches_backwards if reverse else RunPython.noop
-        super().__init__(self.run_batches, backwards, atomic=False)
+        self.waiting, self.change, self.size = waiting, change, size
+        super().__init__(self.run_batches, RunPython.noop, atomic=False)
 
     def run_batches(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        self.run_pair(apps, schema_editor, self.waiting, self.change)
-
-    def run_batches_backwards(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        if self.reverse is not None:
-            self.run_pair(apps, schema_editor, *self.reverse)
-
-    def run_pair(
-        self,
-        apps: Any,
-        schema_editor: BaseDatabaseSchemaEditor,
-        waiting: Callable[[Any, int], Iterable[Any]],
-        change: Callable[[Any, list[Any]], None],
-    ) -> None:
         alias = schema_editor.connection.alias
-        while keys := list(waiting(apps, self.size)):
+        while keys := list(self.waiting(apps, self.size)):
             with transaction.atomic(using=alias):
-                change(apps, keys)
+                self.change(apps, keys)
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        arguments = {"waiting": self.waiting, "change": self.change, "size": self.size}
-        if self.reverse is not None:
-            arguments["reverse"] = self.reverse
-        return self.__class__.__name__, [], arguments
+        return (
+            self.__class__.__name__,
+            [],
+            {"waiting": self.waiting, "change": self.change, "size": self.size},
+        )
 
     def describe(self) -> str:
         return f"Update rows in batches of {self.size}"

@@ -96,7 +96,7 @@ class StrictYAMLHandler(BaseHandler):
     """Handler for python-frontmatter that splits at lines of exactly three hyphens.
 
     Only the splitting of the library is used. `parse_front_matter` parses the head, because the parsers of
-    the library lose line numbers and convert values to other types than text.
+    the library lose line numbers and turn values into types other than text.
     """
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)

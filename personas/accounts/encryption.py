@@ -58,8 +58,7 @@ def encrypt_secret(text: str) -> str:
 def decrypt_secret(value: str) -> str:
     """Return the secret in clear. Raise UnreadableSecret if no configured key decrypts it.
 
-    A value without the prefix is returned as it is: while an upgrade runs, rows of the previous release are
-    still in clear. The doctor reports such rows.
+    A value without the prefix is not encrypted and returned as it is. The doctor reports such rows.
     """
     if not is_encrypted(value):
         return value

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 
 class EqualTimeSignupForm(SignupForm):  # type: ignore[misc]  # allauth ships no types
-    """Sign-up form that hashes the password also if the address has an account.
+    """Sign-up form that hashes the password even if the address already has an account.
 
     Nothing is stored in that case. Without the hash, the shorter response time would reveal the account.
     """

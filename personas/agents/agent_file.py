@@ -56,8 +56,8 @@ def import_agent(workspace: Workspace, data: Any, *, by: Actor) -> AgentImport:
     config = parse_agent_config(data)
     identity = None
     if config.identity:
-        values = {"label": config.name, "text": config.identity}
-        with _errors_under({"text": config.identity_key, "label": "name"}):
+        values = {"name": config.name, "text": config.identity}
+        with _errors_under({"text": config.identity_key}):
             identity = create_named_record(Identity, workspace, values, by=by, message=MESSAGE)
     agent_values = {
         "name": config.name,

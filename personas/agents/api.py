@@ -1,6 +1,6 @@
-"""REST resources of agents, identities, souls, user profiles, channels and tools."""
+"""REST resource of agents."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 from django.urls import URLPattern
@@ -8,7 +8,6 @@ from django.urls import URLPattern
 import personas.api.url_converters  # noqa: F401  # registers the URL path converters
 from personas.agents.agent_file import MAX_RESPONSIBILITIES, import_agent
 from personas.agents.models import ToolUse
-from personas.agents.services import create_named_record
 from personas.api.authentication import ApiClient
 from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
@@ -16,8 +15,6 @@ from personas.api.record_resource import RecordResource
 from personas.api.record_schema import REVIEW_LIFT_REASON_SCHEMA
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
-    FRONT_MATTER_FORMAT,
-    JSON_OBJECT_FORMAT,
     Schema,
     array_schema,
     enum_schema,
@@ -36,23 +33,14 @@ from personas.models import (
     AgentTool,
     Channel,
     Identity,
-    Named,
     Soul,
     Tool,
     UserProfile,
     Workspace,
 )
-from personas.persona_files.api import PersonaFileOperations
 from personas.records.services import FieldValues
 from personas.roles import Permission
-from personas.selectors import (
-    list_agents,
-    list_channels,
-    list_identities,
-    list_souls,
-    list_tools,
-    list_user_profiles,
-)
+from personas.selectors import list_agents
 
 # The body is the configuration of a nova agent. Other keys are accepted and listed in the response.
 AGENT_CONFIG_SCHEMA: Schema = {
@@ -194,127 +182,4 @@ class AgentResource(RecordResource[Agent]):
         ]
 
 
-class NamedResource(RecordResource[Any]):
-    """Base class for records with a name and a slug.
-
-    If a create request contains no slug, the slug is derived from the name.
-    """
-
-    api_names = {"label": "name"}
-
-    create_only_fields = ("slug",)
-    optional_fields = ("slug",)
-    schema_overrides = {"slug": slug_schema()}
-    # Name of the Markdown file that a record is imported from and exported to.
-    file_name: ClassVar[str]
-
-    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Any:
-        model: type[Named] = self.model  # type: ignore[assignment]  # these are all named
-        return create_named_record(model, call.workspace, values, by=call.actor, message=message)
-
-    def extra_urls(self) -> list[URLPattern]:
-        return PersonaFileOperations(self, self.file_name).urls()
-
-
-EXTRA_SCHEMA = prose_schema(8_000, format=FRONT_MATTER_FORMAT)
-
-
-class IdentityResource(NamedResource):
-    """Identities: an agent's name, emoji, creature and vibe.
-
-    `name` is that of the record in lists; `display_name` is the name of the agent in prompts.
-    """
-
-    model = Identity
-    api_names = {"label": "name", "name": "display_name"}
-    name, singular = "identities", "identity"
-    file_name = "IDENTITY.md"
-    has_compiled_lookup = True
-    schema_overrides = {"extra": EXTRA_SCHEMA}
-
-    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Identity]:
-        return list_identities(workspace)
-
-
-class SoulResource(NamedResource):
-    """Souls: personalities in Markdown that several agents can share."""
-
-    model = Soul
-    name, singular = "souls", "soul"
-    file_name = "SOUL.md"
-    has_compiled_lookup = True
-
-    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Soul]:
-        return list_souls(workspace)
-
-
-class UserProfileResource(NamedResource):
-    """User profiles: the persons that agents serve.
-
-    `name` is that of the record in lists; `display_name` is the name of the person in prompts.
-    """
-
-    model = UserProfile
-    api_names = {"label": "name", "name": "display_name"}
-    name, singular = "user-profiles", "user profile"
-    file_name = "USER.md"
-    has_compiled_lookup = True
-    search_fields = ("label", "slug", "name")
-    schema_overrides = {"extra": EXTRA_SCHEMA}
-
-    def get_queryset(self, workspace: Workspace | int) -> QuerySet[UserProfile]:
-        return list_user_profiles(workspace)
-
-
-class ChannelResource(RecordResource[Channel]):
-    """The channels on which agents communicate."""
-
-    model = Channel
-    name, singular = "channels", "channel"
-    search_fields = ("name", "slug")
-    create_only_fields = ("slug",)
-    read_touches = write_touches = Touches.CHANNEL
-
-    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Channel]:
-        return list_channels(workspace)
-
-    def list_visible(self, caller: ApiClient) -> QuerySet[Channel]:
-        rows = super().list_visible(caller)
-        if "channels" in caller.key.scopes:
-            rows = rows.filter(slug__in=caller.key.scopes["channels"])
-        return rows
-
-
-class ToolResource(RecordResource[Tool]):
-    """The tools that agents can call."""
-
-    model = Tool
-    name, singular = "tools", "tool"
-    lookup_field, lookup_converter = "name", "word"
-    search_fields = ("name", "description")
-    # The name of a tool that calls an agent is derived from the agent's slug if it is absent.
-    optional_fields = ("name",)
-    links = {"agent": (Agent, "slug")}
-    schema_overrides = {
-        "snippet": prose_schema(
-            2_000, description="Line breaks become spaces. At most 300 characters are stored."
-        ),
-        "parameters": prose_schema(20_000, format=JSON_OBJECT_FORMAT),
-    }
-    input_condition = replacement_condition = {
-        "if": {"required": ["name"]},
-        "else": {"properties": {"agent": {"type": "string"}}, "required": ["agent"]},
-    }
-
-    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Tool]:
-        return list_tools(workspace)
-
-
-urlpatterns = [
-    *AgentResource().urls(),
-    *IdentityResource().urls(),
-    *SoulResource().urls(),
-    *UserProfileResource().urls(),
-    *ChannelResource().urls(),
-    *ToolResource().urls(),
-]
+urlpatterns = AgentResource().urls()

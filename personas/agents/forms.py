@@ -1,4 +1,4 @@
-"""Forms of agents, identities and souls."""
+"""Form of agents."""
 
 from typing import Any, ClassVar, cast
 
@@ -8,7 +8,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.models import LAYOUTS, Agent, Identity, ReleasePolicy, Soul
+from personas.models import LAYOUTS, Agent, ReleasePolicy
 from personas.records.forms import (
     RecordChoiceField,
     RecordForm,
@@ -44,42 +44,6 @@ CREATE_LINKS = {
     "soul": ("souls", _("New soul")),
     "user_profile": ("user-profiles", _("New user profile")),
 }
-
-
-class IdentityForm(RecordForm):
-    model = Identity
-    model_fields = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
-    editors = {"text": "markdown", "extra": "yaml"}
-    labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
-    help_texts = {
-        "label": _("The name your team sees in lists."),
-        "name": _("What the agent calls itself."),
-        "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
-        "creature": _("Completes “You are a …”."),
-        "vibe": _("Completes “Your vibe: …”."),
-        "text": _("Markdown, for everything that does not fit in the fields above."),
-        "extra": _("Other YAML keys from IDENTITY.md, kept as written."),
-    }
-    fieldsets = (
-        (
-            _("Identity"),
-            _("Who the agent is, in a few words."),
-            ("label", "name", "emoji", "creature", "vibe"),
-        ),
-        (_("Description"), "", ("text",)),
-        ("IDENTITY.md", "", ("extra",)),
-    )
-
-
-class SoulForm(RecordForm):
-    model = Soul
-    model_fields = ("label", "text")
-    editors = {"text": "markdown"}
-    help_texts = {
-        "label": _("The name your team sees in lists."),
-        "text": _("Markdown. If empty, agents use the built-in default soul."),
-    }
-    fieldsets = ((_("Soul"), _("A personality that agents can share."), ("label", "text")),)
 
 
 class AgentForm(RecordForm):

@@ -1,4 +1,4 @@
-"""Models of agents, identities and souls, and an agent's links to tools and channels."""
+"""Models of agents, and of their links to tools and channels."""
 
 from functools import cache
 from typing import Any
@@ -9,16 +9,15 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.db.compiled_query import BoundQuery, CompiledQuery
+from core.db.compiled_query import CompiledQuery
 from core.db.fields import LineField, ProseField
 from core.db.line_lists import LineListField
 from personas.channels.models import Channel
-from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_identity
-from personas.records.models import Named, Record
+from personas.records.models import Record
 from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 from personas.tools.models import Tool
-from personas.user_profiles.models import UserProfile, validate_extra_front_matter
+from personas.user_profiles.models import UserProfile
 from personas.workspaces.models import ReleasePolicy, slug_validator, validate_not_reserved
 
 # The names of the prompt layouts. They are repeated here because this app does not import `prompts`;
@@ -30,53 +29,6 @@ validate_capability = RegexValidator(
     _("Use lowercase letters and digits, separated by hyphens, underscores or dots."),
     code="capability",
 )
-
-
-class Identity(Named):
-    """An agent's name, emoji, creature and vibe; imported from and exported to IDENTITY.md."""
-
-    kind = "identity"
-    content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
-    usage_fields = frozenset()
-
-    name = LineField(max_length=80, blank=True)
-    emoji = LineField(max_length=32, blank=True)
-    creature = LineField(max_length=120, blank=True)
-    vibe = LineField(max_length=200, blank=True)
-    text = ProseField(max_length=20_000, blank=True)
-    extra = ProseField(_("other front matter"), max_length=8_000, blank=True)
-
-    class Meta(Named.Meta):
-        verbose_name_plural = "identities"
-
-    def clean(self) -> None:
-        super().clean()
-        validate_extra_front_matter(self.extra, IDENTITY_KEYS, lambda: render_identity(self.as_file()))
-
-    def as_file(self) -> IdentityFile:
-        return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
-
-    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
-        return list_agent_ids_using("identity", self.workspace_id, self.pk)
-
-    def bind_own_agent_ids(self) -> BoundQuery:
-        return get_agents_query("identity").bind(self.workspace_id, self.pk)
-
-
-class Soul(Named):
-    """A personality in Markdown, shared by any number of agents; imported from and exported to SOUL.md."""
-
-    kind = "soul"
-    content = ("label", "text")
-    usage_fields = frozenset()
-
-    text = ProseField(max_length=60_000, blank=True)
-
-    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
-        return list_agent_ids_using("soul", self.workspace_id, self.pk)
-
-    def bind_own_agent_ids(self) -> BoundQuery:
-        return get_agents_query("soul").bind(self.workspace_id, self.pk)
 
 
 class Agent(Record):
@@ -106,9 +58,11 @@ class Agent(Record):
     description = LineField(max_length=300, blank=True)
     layout = models.CharField(max_length=40, default="dramatis")
     identity = TenantForeignKey(
-        Identity, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
+        "personas.Identity", null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
     )
-    soul = TenantForeignKey(Soul, null=True, blank=True, on_delete=models.PROTECT, related_name="agents")
+    soul = TenantForeignKey(
+        "personas.Soul", null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
+    )
     user_profile = TenantForeignKey(
         UserProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
     )

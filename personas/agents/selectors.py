@@ -3,7 +3,7 @@
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from personas.models import Agent, AgentTool, Memory, MemoryState, Responsibility, Workspace
+from personas.models import Agent, AgentTool, Memory, MemoryStatus, Responsibility, Workspace
 from personas.selectors import list_memories
 
 # The foreign keys to records that several agents can share.
@@ -54,11 +54,11 @@ def list_agent_memories(agent: Agent) -> QuerySet[Memory]:
 def count_agent_memories(agent: Agent) -> dict[str, int]:
     """Count in one query: active memories of the agent, active shared memories, and proposed memories."""
     rows = Memory.objects.in_workspace(agent.workspace_id).filter(Q(agent=agent) | Q(agent=None))
-    active, own = Q(state=MemoryState.ACTIVE), Q(agent=agent)
+    active, own = Q(status=MemoryStatus.ACTIVE), Q(agent=agent)
     counts: dict[str, int] = rows.aggregate(
         own=Count("pk", filter=active & own),
         shared=Count("pk", filter=active & ~own),
-        proposed=Count("pk", filter=Q(state=MemoryState.PROPOSED)),
+        proposed=Count("pk", filter=Q(status=MemoryStatus.PROPOSED)),
     )
     return counts
 

@@ -23,25 +23,25 @@ N = TypeVar("N", bound=Named)
 def create_named_record(
     model: type[N], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> N:
-    """Create a shared record. If `values` contains no slug, derive an unused slug from the label."""
+    """Create a shared record. If `values` contains no slug, derive an unused slug from the name."""
     for _try in range(MAX_SLUG_ATTEMPTS):
-        slug = values.get("slug") or find_free_slug(model, workspace, values.get("label", ""))
+        slug = values.get("slug") or find_free_slug(model, workspace, values.get("name", ""))
         try:
             return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
         except InvalidInput:
             is_taken = model.objects.in_workspace(workspace).filter(slug=slug).exists()
             if values.get("slug") or not is_taken:
                 raise
-    raise InvalidInput.on("label", _("That name was just taken. Try again."))
+    raise InvalidInput.on("name", _("That name was just taken. Try again."))
 
 
-def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, label: str) -> str:
-    """Derive a slug from the label that no record of this model in the workspace uses.
+def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, name: str) -> str:
+    """Derive a slug from the name that no record of this model in the workspace uses.
 
     The slugs of archived records count as used. A number is appended if necessary: `fox`, `fox-2`, `fox-3`.
     """
     # Django's slugs may contain underscores, and repeated hyphens around them.
-    stem = re.sub("[-_]+", "-", slugify(label))[:56].strip("-") or model.kind.replace("_", "-")
+    stem = re.sub("[-_]+", "-", slugify(name))[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))
     taken |= RESERVED_SLUGS

@@ -20,16 +20,16 @@ from personas.agents.selectors import (
 from personas.errors import InvalidInput
 from personas.memories.forms import MemoryForm
 from personas.memories.services import create_memory
-from personas.models import Agent, Memory, MemoryState, ToolUse
+from personas.models import Agent, Memory, MemoryStatus, ToolUse
 from personas.records.views import get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.review import Reviewed
 
 PAGE_SIZE = 50
-STATE_CHOICES = [
+STATUS_CHOICES = [
     ("live", gettext_lazy("Proposed and active")),
-    *MemoryState.choices,
+    *MemoryStatus.choices,
     ("all", gettext_lazy("All")),
 ]
 OWNERSHIP_CHOICES = [
@@ -51,7 +51,7 @@ def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
 @require_permission(Permission.EDIT, Reviewed())
 @require_POST
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """Add a memory to this agent. Its initial state, active or proposed, comes from the form."""
+    """Add a memory to this agent. Its initial status, active or proposed, comes from the form."""
     agent = get_agent_or_404(request, key)
     data = request.POST.copy()
     data["agent"] = str(agent.pk)
@@ -62,7 +62,7 @@ def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
         except InvalidInput as error:
             form.add_service_errors(error)
         else:
-            is_proposed = memory.state == MemoryState.PROPOSED
+            is_proposed = memory.status == MemoryStatus.PROPOSED
             messages.success(request, _("Memory proposed.") if is_proposed else _("Memory added."))
             return redirect("agents:memory", request.workspace.slug, agent.slug)
     return render_memory_tab(request, agent, form)
@@ -71,12 +71,12 @@ def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
 def render_memory_tab(
     request: WorkspaceRequest, agent: Agent, form: MemoryForm | None = None
 ) -> HttpResponse:
-    state, whose = (
-        get_choice_param(request, "state", STATE_CHOICES),
+    status, whose = (
+        get_choice_param(request, "status", STATUS_CHOICES),
         get_choice_param(request, "whose", OWNERSHIP_CHOICES),
     )
     query = get_query_param(request, "q").strip()[:200]
-    rows = filter_agent_memories(list_agent_memories(agent), agent, state, whose)
+    rows = filter_agent_memories(list_agent_memories(agent), agent, status, whose)
     rows = rows.filter(text__icontains=query) if query else rows
     context = {
         "agent": agent,
@@ -84,7 +84,7 @@ def render_memory_tab(
         "figures": count_agent_memories(agent),
         "q": query,
         "filters": [
-            {"name": "state", "label": _("Status"), "options": STATE_CHOICES, "value": state},
+            {"name": "status", "label": _("Status"), "options": STATUS_CHOICES, "value": status},
             {"name": "whose", "label": _("Sharing"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
         "is_narrowed": bool(query or request.GET),
@@ -99,11 +99,11 @@ def get_choice_param(request: WorkspaceRequest, name: str, options: list[tuple[s
     return param if param in {value for value, _ in options} else options[0][0]
 
 
-def filter_agent_memories(rows: QuerySet[Memory], agent: Agent, state: str, whose: str) -> QuerySet[Memory]:
-    if state == "live":
-        rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
-    elif state != "all":
-        rows = rows.filter(state=state)
+def filter_agent_memories(rows: QuerySet[Memory], agent: Agent, status: str, whose: str) -> QuerySet[Memory]:
+    if status == "live":
+        rows = rows.filter(status__in=[MemoryStatus.PROPOSED, MemoryStatus.ACTIVE])
+    elif status != "all":
+        rows = rows.filter(status=status)
     return rows.filter(agent=agent if whose == "own" else None) if whose else rows
 
 

@@ -1,4 +1,4 @@
-"""Pages of agents, identities and souls."""
+"""Pages of agents."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,16 +14,13 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.agents import tab_views
 from personas.agents.agent_file import import_agent
-from personas.agents.forms import AgentForm, IdentityForm, SoulForm
+from personas.agents.forms import AgentForm
 from personas.agents.selectors import get_agent_with_sub_agents, list_agent_responsibilities
-from personas.agents.services import create_named_record
 from personas.errors import InvalidInput
-from personas.models import LAYOUTS, Agent, Identity, Soul, Workspace
+from personas.models import LAYOUTS, Agent, Workspace
 from personas.persona_files.forms import JsonImportForm
-from personas.persona_files.views import PersonaFilePages
 from personas.records.bulk_views import ARCHIVE_ACTIONS
 from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip, get_query_param
-from personas.records.services import FieldValues
 from personas.records.views import PageView, RecordPages
 from personas.roles import Permission
 from personas.selectors import list_agents, list_identities, list_souls, list_user_profiles
@@ -36,7 +33,6 @@ from personas.tenancy.middleware import (
 from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.review import IMPORT_REVIEW
-from personas.ui.sorting import NAMED_RECORD_SORTS
 
 # Query parameters that filter the list of agents by a record they use, and the Django lookup of each.
 # Example: the detail page of a tool links to the agents that use it with `?tool=<name>`.
@@ -64,7 +60,7 @@ class AgentListPages(RecordPages[Agent]):
     sorts = {
         "name": ("name",),
         "layout": ("layout", "name"),
-        "soul": ("soul__label", "name"),
+        "soul": ("soul__name", "name"),
         "changed": ("updated_at",),
     }
     default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
@@ -74,9 +70,9 @@ class AgentListPages(RecordPages[Agent]):
         "description",
         "layout",
         "release_policy",
-        "identity__label",
-        "soul__label",
-        "user_profile__label",
+        "identity__name",
+        "soul__name",
+        "user_profile__name",
         "parent__slug",
         "working_directory",
         "directories",
@@ -185,36 +181,3 @@ class AgentPages(AgentListPages):
             path("<slug:key>/memory/add/", tab_views.add_memory, name="add-memory"),
             path("<slug:key>/tools/", tab_views.tools_tab, name="tools"),
         ]
-
-
-class IdentityPages(PersonaFilePages[Identity]):
-    model, form = Identity, IdentityForm
-    one, many = _("identity"), _("Identities")
-    name, icon, templates = "identities", "identity", "personas/identities"
-    lede = _("Who your agents are: name, emoji, creature and vibe. Several agents can share an identity.")
-    usage_param, search_fields = "identity", ("label", "name", "creature", "vibe")
-    sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
-    default_sort, bulk_actions = "label", ARCHIVE_ACTIONS
-    file_name = "IDENTITY.md"
-
-    def rows(self, request: WorkspaceRequest) -> QuerySet[Identity]:
-        return list_identities(request.workspace)
-
-    def create(self, request: WorkspaceRequest, values: FieldValues) -> Identity:
-        return create_named_record(Identity, request.workspace, values, by=request.actor)
-
-
-class SoulPages(PersonaFilePages[Soul]):
-    model, form = Soul, SoulForm
-    one, many = _("soul"), _("Souls")
-    name, icon, templates = "souls", "soul", "personas/souls"
-    lede = _("Personalities in Markdown. Some layouts use a built-in default for agents without a soul.")
-    usage_param, search_fields = "soul", ("label", "text")
-    sorts, default_sort, bulk_actions = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
-    file_name = "SOUL.md"
-
-    def rows(self, request: WorkspaceRequest) -> QuerySet[Soul]:
-        return list_souls(request.workspace)
-
-    def create(self, request: WorkspaceRequest, values: FieldValues) -> Soul:
-        return create_named_record(Soul, request.workspace, values, by=request.actor)

@@ -13,8 +13,8 @@ from personas.models import Record
 
 # An ETag: an optional prefix `W/` that marks it as weak, and a quoted value.
 ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
-# The end of the ETag of a read: the hash of its body. If-Match ignores it: it protects the record, not what a
-# response shows beside it, such as the names of linked records.
+# The end of the ETag of a read: the hash of its body. If-Match ignores it: it protects the record, not what
+# else a response shows, such as the names of linked records.
 BODY_HASH_LENGTH = 12
 BODY_HASH = re.compile(rf'\.[0-9a-f]{{{BODY_HASH_LENGTH}}}"$')
 

@@ -19,7 +19,6 @@ PROBLEM_TITLES = {
     "no_version": "No version yet",
     "method_not_allowed": "Method not allowed",
     "not_acceptable": "Media type not available",
-    "inputs_not_stored": "The version has no stored inputs",
     "conflict": "Changed in the meantime",
     "in_use": "Still in use",
     "in_progress": "First request still in progress",

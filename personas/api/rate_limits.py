@@ -13,7 +13,6 @@ from personas.api.problems import Problem, ProblemError
 from personas.limits.persons import find_person_id, get_person_share
 
 WINDOW_SECONDS = 60
-BUDGETS = ("fetch", "read", "write", "render")
 # If there are more buckets, the least recently used one is dropped. This limits the memory per process.
 MAX_BUCKETS = 50_000
 

@@ -69,7 +69,7 @@ class RecordSchema:
     # Model field that identifies a record in URLs, and the Django path converter for its value.
     lookup_field: ClassVar[str] = "slug"
     lookup_converter: ClassVar[str] = "slug"
-    search_fields: ClassVar[tuple[str, ...]] = ("label", "slug")
+    search_fields: ClassVar[tuple[str, ...]] = ("name", "slug")
     # Names of model fields in the API, where they differ. All attributes below use the names of the API.
     api_names: ClassVar[Mapping[str, str]] = {}
     # Fields that can be set only when a record is created.

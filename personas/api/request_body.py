@@ -99,7 +99,7 @@ JSON_DECODER = json.JSONDecoder(
 
 
 JSON_TYPES = ("application/json",)
-# The body of a PATCH is a JSON merge patch (RFC 7396), also if it is sent as plain JSON.
+# The body of a PATCH is a JSON merge patch (RFC 7396), even if it is sent as plain JSON.
 PATCH_TYPES = ("application/merge-patch+json", "application/json")
 
 

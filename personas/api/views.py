@@ -90,7 +90,6 @@ def convert_datetime_param(value: Any, schema: Schema) -> Any:
 
 log = structlog.get_logger(__name__)
 SAFE_METHODS = ("GET", "HEAD")
-METHODS = ("get", "post", "put", "patch", "delete")
 NOT_FOR_BOTS_DETAIL = "This operation requires an admin key. This is a bot key."
 NO_TEXT_FOR_BOTS_DETAIL = (
     "Bot keys get text only with what is released and recorded in the ledger: fetch or render the prompt or "

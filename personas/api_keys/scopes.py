@@ -40,22 +40,6 @@ class BadScopes(ValueError):
     """Invalid scopes; the message is shown to the user."""
 
 
-def is_in_scope(
-    scopes: Mapping[str, Any],
-    verb: str,
-    agent: str = "",
-    channel: str = "",
-    label: str = "",
-    *,
-    kind: str = BOT,
-) -> bool:
-    """Return whether the scopes of a key allow an action on an agent, channel and label.
-
-    Only nonempty arguments are checked.
-    """
-    return not find_missing_scope(scopes, verb, agent, channel, label, kind=kind)
-
-
 def find_missing_scope(
     scopes: Mapping[str, Any],
     verb: str,
@@ -65,7 +49,10 @@ def find_missing_scope(
     *,
     kind: str = BOT,
 ) -> str:
-    """Return the first dimension, such as "agents", in which the scopes do not allow this; empty if none."""
+    """Return the first dimension, such as "agents", in which the scopes do not allow this; empty if none.
+
+    Only nonempty arguments are checked.
+    """
     if verb and verb not in get_key_verbs(scopes, kind):
         return "verbs"
     for name, value in zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True):

@@ -22,7 +22,7 @@ from personas.tenancy.lost_nodes import lock_workspace
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
 # How long before its end the event `key.expiring` is recorded.
 EXPIRY_NOTICE = timedelta(days=7)
-# How long a rotated key may stay valid beside its successor.
+# How long a rotated key may stay valid alongside its successor.
 MAX_OVERLAP = timedelta(days=7)
 # Minimum interval between two updates of a key's `last_used_at`.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -232,7 +232,10 @@ def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     # Rotation reveals the secret of the new key, so only the user for whom an admin key acts may rotate it.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
         raise NotKeyOwner(
-            _("“%(key)s” acts for %(person)s, so only they can rotate it. You can revoke it instead.")
+            _(
+                "“%(key)s” acts on behalf of %(person)s, so only they can rotate it. "
+                "You can revoke it instead."
+            )
             % {"key": key, "person": key.created_label}
         )
 

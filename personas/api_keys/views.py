@@ -103,7 +103,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     page = Paginator(list_filtered_keys(request), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "sorting": get_sort_order(request, KEY_SORTS),
-        "bulk": [{"verb": REVOKE_KEYS_ACTION, "url": reverse("keys:bulk", args=[request.workspace.slug])}]
+        "bulk": [{"verb": REVOKE_KEYS_ACTION, "url": reverse("api-keys:bulk", args=[request.workspace.slug])}]
         if state != "ended"
         else [],
         "page": page,
@@ -115,7 +115,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         ],
         "is_narrowed": bool(text or state or kind),
     }
-    return render(request, "personas/keys/list.html", context)
+    return render(request, "personas/api_keys/list.html", context)
 
 
 def list_filtered_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
@@ -142,13 +142,13 @@ def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
     """Revoke several keys after a confirmation page."""
     ids = parse_row_ids(request.POST.getlist("chosen"))
     rows = list(filter_active_keys(list_keys(request.workspace)).filter(pk__in=ids).order_by("name"))
-    back = get_back_url(request, reverse("keys:list", args=[request.workspace.slug]))
+    back = get_back_url(request, reverse("api-keys:list", args=[request.workspace.slug]))
     if not rows:
         messages.error(request, _("Select at least one active key."))
         return redirect(back)
     if "sure" not in request.POST:
         context = {"keys": [build_key_summary(key) for key in rows], "back": back}
-        return render(request, "personas/keys/revoke_many.html", context)
+        return render(request, "personas/api_keys/revoke_many.html", context)
     show_bulk_result(
         request,
         apply_to_rows(rows, lambda key: revoke_key(key, by=request.actor)),
@@ -177,7 +177,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
         "events": events.order_by("-pk")[:MAX_EVENTS],
         "may_rotate": can_rotate_key(row, request.user),
     }
-    return render(request, "personas/keys/detail.html", context)
+    return render(request, "personas/api_keys/detail.html", context)
 
 
 @require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
@@ -201,7 +201,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
         else:
             return render_secret_once(request, key, secret)
     status = 422 if form.errors else 200
-    return render(request, "personas/keys/new.html", {"form": form}, status=status)
+    return render(request, "personas/api_keys/new.html", {"form": form}, status=status)
 
 
 @require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
@@ -231,7 +231,7 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
         "summary": build_key_summary(row),
         "may_rotate": can_rotate_key(row, request.user),
     }
-    return render(request, "personas/keys/rotate.html", context, status=422 if form.errors else 200)
+    return render(request, "personas/api_keys/rotate.html", context, status=422 if form.errors else 200)
 
 
 @require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
@@ -246,15 +246,15 @@ def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
             ngettext("%(count)s key revoked.", "%(count)s keys revoked.", len(revoked))
             % {"count": len(revoked)},
         )
-        return redirect("keys:list", request.workspace.slug)
+        return redirect("api-keys:list", request.workspace.slug)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
         messages.success(
             request, _("“%(key)s” revoked. Requests that use it are now rejected.") % {"key": row}
         )
-        return redirect("keys:list", request.workspace.slug)
+        return redirect("api-keys:list", request.workspace.slug)
     context = {"summary": build_key_summary(row), "created_keys": list_created_keys(row)}
-    return render(request, "personas/keys/revoke.html", context)
+    return render(request, "personas/api_keys/revoke.html", context)
 
 
 @sensitive_variables("secret")
@@ -273,7 +273,7 @@ def render_secret_once(
         "example": build_usage_example(build_example_url(settings.PUBLIC_URL, key, agent, channel), secret),
         "has_example": bool(agent),
     }
-    response = render(request, "personas/keys/secret.html", context)
+    response = render(request, "personas/api_keys/secret.html", context)
     response["Cache-Control"] = "no-store"
     return response
 
@@ -315,5 +315,5 @@ urls = (
         path("<int:key>/rotate/", rotate_key_view, name="rotate"),
         path("<int:key>/revoke/", revoke_key_view, name="revoke"),
     ],
-    "keys",
+    "api-keys",
 )

@@ -21,7 +21,7 @@ class ErasableContent(WorkspaceOwned):
     # Data, salt and plain digest are None after the erasure of personal data. The digest stays.
     data = models.BinaryField(null=True)
     # None if the digest is not salted.
-    salt = models.CharField(max_length=32, null=True, editable=False)  # noqa: DJ001  # no copy of the table
+    salt = models.CharField(max_length=32, null=True, editable=False)  # noqa: DJ001  # null when erased
     # SHA-256 of the data of a salted content, to find data that is stored already.
     plain_digest = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001  # as the salt
     erased_at = models.DateTimeField(null=True, editable=False)

@@ -46,6 +46,6 @@ class FormDraft(WorkspaceOwned):
     @property
     def title(self) -> str:
         """Title for lists: the first nonempty value of the fields label, name, title and text, shortened."""
-        candidates = [self.values.get(name) for name in ("label", "name", "title", "text")]
+        candidates = [self.values.get(name) for name in ("name", "title", "text")]
         title = next((values[0] for values in candidates if values and values[0].strip()), self.key)
         return " ".join(title.split())[:80]

@@ -33,10 +33,9 @@ class Erasure(WorkspaceOwned):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    person_label = models.CharField(max_length=254)
+    author_label = models.CharField(max_length=254)
     at = models.DateTimeField(auto_now_add=True)
-    # Set while prompts are rebuilt: labels may point to versions that are no longer served. Nullable without
-    # a default, because SQLite would otherwise copy the table, to which triggers refer.
+    # Set while prompts are rebuilt: labels may point to versions that are no longer served.
     rebuilding_since = models.DateTimeField(null=True)
     # The erased texts, until a worker has searched the data of calls for them. None if that is done.
     pending_texts = models.JSONField(null=True)
@@ -55,7 +54,7 @@ class Erasure(WorkspaceOwned):
         return f"{self.kind} {self.object_id}"
 
     @property
-    def state(self) -> ErasureProgress:
+    def status(self) -> ErasureProgress:
         return ErasureProgress.REBUILDING if self.rebuilding_since else ErasureProgress.DONE
 
 

@@ -19,7 +19,7 @@ from personas.models import (
     Erasure,
     IdempotentResponse,
     Memory,
-    MemoryState,
+    MemoryStatus,
     Record,
     Revision,
     UserProfile,
@@ -33,9 +33,9 @@ TOMBSTONE = {"erased": True}
 # Fields to erase, by kind of record. Other kinds hold no personal data of the users that agents talk to.
 ERASABLE_FIELDS: dict[type[Record], tuple[str, ...]] = {
     Memory: ("text", "source"),
-    UserProfile: ("label", "name", "timezone", "location", "notes", "extra"),
+    UserProfile: ("name", "display_name", "timezone", "location", "notes", "extra"),
 }
-ERASED_VALUES = {Memory: {"text": ERASED_TEXT}, UserProfile: {"label": ERASED_TEXT}}
+ERASED_VALUES = {Memory: {"text": ERASED_TEXT}, UserProfile: {"name": ERASED_TEXT}}
 
 # URL segment and lookup field of each kind of record. They identify the drafts of a record.
 DRAFT_KEYS: dict[type[Record], tuple[str, str]] = {
@@ -79,7 +79,7 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
             "workspace_id": record.workspace_id,
             "reason": reason.strip()[:500],
             "person": by.user,
-            "person_label": by.label,
+            "author_label": by.label,
         },
     )
     blank_record(record)
@@ -151,7 +151,7 @@ def blank_record(record: Record) -> None:
     """Archive the record and remove its personal text."""
     values: dict[str, Any] = dict.fromkeys(ERASABLE_FIELDS[type(record)], "") | ERASED_VALUES[type(record)]
     if isinstance(record, Memory):
-        values |= {"state": MemoryState.REVOKED, "superseded_by": None}
+        values |= {"status": MemoryStatus.REVOKED, "superseded_by": None}
     for name, value in values.items():
         setattr(record, name, value)
     record.revision += 1

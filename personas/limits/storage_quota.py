@@ -20,7 +20,7 @@ from personas.limits.models import DailyStorage
 from personas.limits.persons import find_person_id, get_person_share
 
 PORTION_SIZE = 256 * 1024
-# A small quota is reserved in small portions, because the rest of a portion is of no use to other processes.
+# A small quota is reserved in small portions: a process cannot give back the unused part of a portion.
 PORTIONS_PER_QUOTA = 256
 # If there are more workspaces, the reservation that was made first is dropped. This limits the memory.
 MAX_RESERVATIONS = 10_000

@@ -45,7 +45,7 @@ from personas.memories.services import (
     revoke_memory,
     supersede_memory,
 )
-from personas.models import Agent, Memory, MemoryState, Workspace
+from personas.models import Agent, Memory, MemoryStatus, Workspace
 from personas.records.services import FieldValues
 from personas.roles import Permission
 from personas.selectors import list_memories
@@ -82,7 +82,7 @@ IMPORTED_SCHEMA = object_schema(
         "index": integer_schema(description="Position of the entry in the file, from 0."),
         "id": integer_schema(1, description="The memory with this text."),
         "text": {"type": "string"},
-        "status": enum_schema(MemoryState.values, title="MemoryStatus"),
+        "status": enum_schema(MemoryStatus.values, title="MemoryStatus"),
     },
     title="ImportedMemory",
 )
@@ -106,7 +106,6 @@ class MemoryResource(RecordResource[Memory]):
     has_compiled_lookup = True
     lookup_field, lookup_converter = "pk", "int"
     search_fields = ("text", "source")
-    api_names = {"state": "status"}
     create_only_fields = ("status",)
     derived_fields = ("superseded_by",)
     links = {"agent": (Agent, "slug")}
@@ -127,7 +126,7 @@ class MemoryResource(RecordResource[Memory]):
     filters = {
         "agent": slug_schema(description="Only memories of this agent and shared memories."),
         "status": enum_schema(
-            MemoryState.values, description="Only memories with this status.", title="MemoryStatus"
+            MemoryStatus.values, description="Only memories with this status.", title="MemoryStatus"
         ),
     }
 
@@ -145,14 +144,14 @@ class MemoryResource(RecordResource[Memory]):
         if agent := call.query.get("agent"):
             rows = rows.filter(Q(agent__slug=agent) | Q(agent=None))
         if status := call.query.get("status"):
-            rows = rows.filter(state=status)
+            rows = rows.filter(status=status)
         return rows
 
     def extra_json(self, record: Memory) -> dict[str, object]:
         return {"author": record.author_label, "superseded_by": record.superseded_by_id}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
-        if values.get("state") == MemoryState.ACTIVE and is_proposing(call.caller):
+        if values.get("status") == MemoryStatus.ACTIVE and is_proposing(call.caller):
             detail = (
                 "This key can only propose memories. To create active memories, it needs the verb `activate`."
             )
@@ -280,7 +279,7 @@ class MemoryResource(RecordResource[Memory]):
 
 def imported_memory_json(entry: ImportedMemory) -> dict[str, Any]:
     memory = entry.memory
-    return {"index": entry.index, "id": memory.pk, "text": memory.text, "status": memory.state}
+    return {"index": entry.index, "id": memory.pk, "text": memory.text, "status": memory.status}
 
 
 urlpatterns = MemoryResource().urls()

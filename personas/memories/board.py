@@ -1,4 +1,4 @@
-"""Queries of the memory board: filters, and one paginated column per state."""
+"""Queries of the memory board: filters, and one paginated column per status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquer
 from django.db.models.functions import Coalesce
 from django.http import QueryDict
 
-from personas.models import Memory, MemoryState, Workspace
+from personas.models import Memory, MemoryStatus, Workspace
 from personas.selectors import list_memories
 from personas.ui.counted_paginator import CountedPaginator
 
 COLUMN_PAGE_SIZE = 50
-BOARD_STATES = (MemoryState.PROPOSED, MemoryState.ACTIVE, MemoryState.SUPERSEDED)
+BOARD_STATUSES = (MemoryStatus.PROPOSED, MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED)
 # Prefix of `author_label` for memories written by bots.
 BOT_LABEL_PREFIX = "bot:"
 
@@ -58,9 +58,9 @@ def parse_memory_filter(params: QueryDict) -> MemoryFilter:
 
 @dataclass(frozen=True)
 class BoardColumn:
-    """One column of the board: a page of the memories in one state."""
+    """One column of the board: a page of the memories with one status."""
 
-    state: MemoryState
+    status: MemoryStatus
     page: "Page[Any]"
     memories: list[Memory]
 
@@ -74,23 +74,23 @@ def list_board_columns(
 ) -> list[BoardColumn]:
     """Load one page of each column, with one query per column.
 
-    `counts` maps each state to its number of memories, `pages` to the requested page number.
+    `counts` maps each status to its number of memories, `pages` to the requested page number.
     """
     columns = []
-    for state in BOARD_STATES:
-        rows = filters.filter_rows(Memory.objects.in_workspace(workspace)).filter(state=state)
+    for status in BOARD_STATUSES:
+        rows = filters.filter_rows(Memory.objects.in_workspace(workspace)).filter(status=status)
         ids = rows.order_by("-created_at", "-pk").values("pk")
-        page = CountedPaginator(ids, COLUMN_PAGE_SIZE, counts.get(state, 0)).get_page(pages.get(state))
+        page = CountedPaginator(ids, COLUMN_PAGE_SIZE, counts.get(status, 0)).get_page(pages.get(status))
         # Deferred join: the subquery sorts and limits only ids, so that complete rows are read only for
         # the memories of this page.
         memories = list_board_memories(workspace).filter(pk__in=page.object_list)
-        columns.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
+        columns.append(BoardColumn(status, page, list(memories) if page.paginator.count else []))
     return columns
 
 
-def count_memories_by_state(workspace: Workspace, filters: MemoryFilter) -> dict[str, int]:
+def count_memories_by_status(workspace: Workspace, filters: MemoryFilter) -> dict[str, int]:
     rows = filters.filter_rows(Memory.objects.in_workspace(workspace))
-    return dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
+    return dict(rows.order_by().values_list("status").annotate(count=Count("pk")))
 
 
 def list_board_memories(workspace: Workspace) -> QuerySet[Memory]:

@@ -13,16 +13,16 @@ from django.utils.translation import gettext_lazy
 
 from personas.errors import DomainError
 from personas.memories.board import (
-    BOARD_STATES,
+    BOARD_STATUSES,
     BoardColumn,
     MemoryFilter,
-    count_memories_by_state,
+    count_memories_by_status,
     list_board_columns,
     list_board_memories,
     parse_memory_filter,
 )
 from personas.memories.services import approve_memory, reject_memory
-from personas.models import Memory, MemoryState
+from personas.models import Memory, MemoryStatus
 from personas.records.bulk_views import BulkAction, get_bulk_label
 from personas.records.list_views import build_filter_chip, get_query_param, set_filter_values
 from personas.records.views import RecordPages
@@ -40,7 +40,7 @@ APPROVE_ACTION = BulkAction(
     icon="check",
     permission=Permission.APPROVE,
     route="decide",
-    states=("live", "proposed", "all"),
+    statuses=("live", "proposed", "all"),
 )
 REJECT_ACTION = BulkAction(
     "reject",
@@ -49,7 +49,7 @@ REJECT_ACTION = BulkAction(
     icon="x",
     permission=Permission.APPROVE,
     route="decide",
-    states=("live", "proposed", "all"),
+    statuses=("live", "proposed", "all"),
 )
 DECISIONS = (APPROVE_ACTION, REJECT_ACTION)
 REVOKE_ACTION = BulkAction(
@@ -57,14 +57,14 @@ REVOKE_ACTION = BulkAction(
     gettext_lazy("Revoke"),
     gettext_lazy("Revoked"),
     icon="archive",
-    states=("live", "active", "superseded", "all"),
+    statuses=("live", "active", "superseded", "all"),
 )
 REINSTATE_ACTION = BulkAction(
     "restore",
     gettext_lazy("Reinstate"),
     gettext_lazy("Reinstated"),
     icon="restore",
-    states=("superseded", "revoked", "all"),
+    statuses=("superseded", "revoked", "all"),
 )
 AUTHOR_CHOICES = [
     ("", gettext_lazy("Added by anyone")),
@@ -87,7 +87,7 @@ class MemoryBoardPages(RecordPages[Memory]):
     """The record pages of memories, extended with the board page and its approve and reject actions."""
 
     bulk_actions = (*DECISIONS, REVOKE_ACTION, REINSTATE_ACTION)
-    state_filter = "state"
+    status_filter = "status"
 
     def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         agents = list_agents(request.workspace).filter(archived_at=None).prefetch_related(None)
@@ -100,7 +100,7 @@ class MemoryBoardPages(RecordPages[Memory]):
 
     def board(self, request: WorkspaceRequest) -> HttpResponse:
         filters = parse_memory_filter(request.GET)
-        counts = count_memories_by_state(request.workspace, filters)
+        counts = count_memories_by_status(request.workspace, filters)
         columns = list_board_columns(request.workspace, filters, counts, request.GET.dict())
         open_column = get_query_param(request, "column")
         context = {
@@ -112,8 +112,8 @@ class MemoryBoardPages(RecordPages[Memory]):
             else [],
             "columns": [build_column_context(request, column) for column in columns],
             "memories": [memory for column in columns for memory in column.memories],
-            "shown": open_column if open_column in BOARD_STATES else MemoryState.PROPOSED,
-            "revoked": counts.get(MemoryState.REVOKED, 0),
+            "shown": open_column if open_column in BOARD_STATUSES else MemoryStatus.PROPOSED,
+            "revoked": counts.get(MemoryStatus.REVOKED, 0),
             "is_narrowed": filters != MemoryFilter(),
             "is_empty": not counts,
             "can_write": has_permission(request.membership.role, self.write_permission),
@@ -163,14 +163,14 @@ class MemoryBoardPages(RecordPages[Memory]):
         The numbers respect the filters of the page in the browser, which are read from HX-Current-URL.
         """
         page = QueryDict((request.headers.get("HX-Current-URL") or "").partition("?")[2])
-        counts = count_memories_by_state(request.workspace, parse_memory_filter(page))
+        counts = count_memories_by_status(request.workspace, parse_memory_filter(page))
         memory = list_board_memories(request.workspace).get(pk=before.pk)
         context = {
             "memory": memory,
             "memories": [memory],
-            "is_moved": memory.state != before.state,
-            "is_on_board": memory.state in BOARD_STATES,
-            "counts": [(state, counts.get(state, 0)) for state in BOARD_STATES],
+            "is_moved": memory.status != before.status,
+            "is_on_board": memory.status in BOARD_STATUSES,
+            "counts": [(status, counts.get(status, 0)) for status in BOARD_STATUSES],
             "bulk": self.list_board_buttons(request),
             "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
         }
@@ -180,13 +180,13 @@ class MemoryBoardPages(RecordPages[Memory]):
 def build_column_context(request: WorkspaceRequest, column: BoardColumn) -> dict[str, Any]:
     """Build the template context of a column: its memories, and the URLs of its tab and adjacent pages."""
     params = {name: str(value) for name, value in request.GET.items() if name != "column"}
-    page, column_param = column.page, {"column": str(column.state)}
+    page, column_param = column.page, {"column": str(column.status)}
     links = {
         "newer": page.previous_page_number() if page.has_previous() else 0,
         "older": page.next_page_number() if page.has_next() else 0,
     }
     urls = {
-        name: "?" + urlencode(params | column_param | {str(column.state): str(number)})
+        name: "?" + urlencode(params | column_param | {str(column.status): str(number)})
         for name, number in links.items()
         if number
     }

@@ -8,14 +8,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.text.shorten import shorten_text
-from personas.models import Memory, MemoryState
+from personas.models import Memory, MemoryStatus
 from personas.records.forms import RecordChoiceField, RecordForm
 from personas.selectors import list_agents
 
 MAX_CHOICE_LENGTH = 200
-NEW_STATE_CHOICES = [
-    (MemoryState.ACTIVE.value, _("Active: used in prompts immediately")),
-    (MemoryState.PROPOSED.value, _("Proposed: needs approval first")),
+NEW_STATUS_CHOICES = [
+    (MemoryStatus.ACTIVE.value, _("Active: used in prompts immediately")),
+    (MemoryStatus.PROPOSED.value, _("Proposed: needs approval first")),
 ]
 
 
@@ -23,7 +23,7 @@ class MemoryForm(RecordForm):
     model = Memory
     model_fields = ("text", "source", "valid_from", "valid_until")
     editors = {"text": "markdown"}
-    fixed = ("state",)
+    fixed = ("status",)
     widgets = {
         "valid_from": forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         "valid_until": forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
@@ -35,7 +35,7 @@ class MemoryForm(RecordForm):
         "valid_until": _("In your time zone. Leave empty for no end date."),
     }
     fieldsets = (
-        (_("Memory"), "", ("text", "agent", "state")),
+        (_("Memory"), "", ("text", "agent", "status")),
         (
             _("Details"),
             _("Where the memory comes from and when it is valid."),
@@ -46,7 +46,7 @@ class MemoryForm(RecordForm):
     agent = RecordChoiceField(
         required=False, empty_label=_("All agents in this workspace"), label=_("Visible to")
     )
-    state = forms.ChoiceField(choices=NEW_STATE_CHOICES, initial=MemoryState.ACTIVE.value)
+    status = forms.ChoiceField(choices=NEW_STATUS_CHOICES, initial=MemoryStatus.ACTIVE.value)
 
     record: Memory | None
 

@@ -57,7 +57,7 @@ class MemoryImport:
 def import_memories(workspace: Workspace, data: Any, *, by: Actor) -> MemoryImport:
     """Create a shared memory for each entry of the file; all are created, or none if an entry is invalid.
 
-    An entry whose text a shared memory already has is skipped, whatever the state of that memory: an import
+    An entry whose text a shared memory already has is skipped, whatever the status of that memory: an import
     does not bring back what was revoked.
     """
     # The lock on the workspace row serializes imports, so that two of them do not create duplicates.

@@ -25,8 +25,8 @@ ALLOWED_YEARS = range(1000, 9999)
 MAX_NAME_LENGTH = 80
 
 
-class MemoryState(models.TextChoices):
-    """Review state of a memory; only active memories reach a prompt."""
+class MemoryStatus(models.TextChoices):
+    """Review status of a memory; only active memories reach a prompt."""
 
     PROPOSED = "proposed", _("Proposed")
     ACTIVE = "active", _("Active")
@@ -38,12 +38,12 @@ class Memory(Record):
     """A fact that belongs to one agent or, if `agent` is None, to all agents of the workspace."""
 
     kind = "memory"
-    content = ("text", "agent", "state", "source", "valid_from", "valid_until", "superseded_by")
+    content = ("text", "agent", "status", "source", "valid_from", "valid_until", "superseded_by")
     usage_fields = frozenset({"agent"})
 
     text = ProseField(max_length=2_000)
     agent = TenantForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="memories")
-    state = models.CharField(max_length=10, choices=MemoryState.choices, default=MemoryState.ACTIVE)
+    status = models.CharField(max_length=10, choices=MemoryStatus.choices, default=MemoryStatus.ACTIVE)
     source = LineField(max_length=300, blank=True)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -59,10 +59,10 @@ class Memory(Record):
         verbose_name_plural = "memories"
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(state__in=MemoryState.values), name="memory_state_known"
+                condition=models.Q(status__in=MemoryStatus.values), name="memory_status_known"
             ),
             models.CheckConstraint(
-                condition=models.Q(superseded_by=None) | models.Q(state=MemoryState.SUPERSEDED),
+                condition=models.Q(superseded_by=None) | models.Q(status=MemoryStatus.SUPERSEDED),
                 name="only_superseded_memories_have_a_successor",
             ),
             models.CheckConstraint(
@@ -78,12 +78,12 @@ class Memory(Record):
         return shorten_text(self.text, MAX_NAME_LENGTH)
 
     def set_values(self, values: dict[str, Any]) -> None:
-        """Set the content fields, then derive `archived_at` from the state: only revoked memories have it.
+        """Set the content fields, then derive `archived_at` from the status: only revoked memories have it.
 
-        This is needed because restoring an old revision can change the state.
+        This is needed because restoring an old revision can change the status.
         """
         super().set_values(values)
-        if self.state != MemoryState.REVOKED:
+        if self.status != MemoryStatus.REVOKED:
             self.archived_at = None
         elif self.archived_at is None:
             self.archived_at = timezone.now()
@@ -100,7 +100,7 @@ class Memory(Record):
 
     def can_change_prompts(self, before: dict[str, Any] | None, after: dict[str, Any]) -> bool:
         """Only active memories are in prompts: proposing or rejecting one changes none."""
-        return MemoryState.ACTIVE in ((before or {}).get("state"), after["state"])
+        return MemoryStatus.ACTIVE in ((before or {}).get("status"), after["status"])
 
     def agent_ids(self) -> list[int]:
         return super().agent_ids() if self.agent_id is None else [self.agent_id]

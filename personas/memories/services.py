@@ -1,4 +1,4 @@
-"""Create memories and change their state: approve, reject, supersede, revoke, reinstate."""
+"""Create memories and change their status: approve, reject, supersede, revoke, reinstate."""
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -7,7 +7,7 @@ from core.db.before_commit import atomic_with_hooks
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.events.services import record_event
-from personas.models import Memory, MemoryState, Workspace
+from personas.models import Memory, MemoryStatus, Workspace
 from personas.records.services import FieldValues, create_record, edit_record, lock_record
 
 # Audit verb of active memories that bots create.
@@ -16,18 +16,18 @@ UNAPPROVED_VERB = "created without approval"
 
 @atomic_with_hooks()
 def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Memory:
-    """Create a memory. If a bot creates it, its state is proposed, so a user must approve it.
+    """Create a memory. If a bot creates it, its status is proposed, so a user must approve it.
 
     A bot whose key has the action `activate` creates active memories. The audit log shows these with a verb
     of their own.
     """
     if not can_activate_memories(by):
-        values = values | {"state": MemoryState.PROPOSED}
-    state = values.get("state", MemoryState.ACTIVE)
-    verb = UNAPPROVED_VERB if by.is_bot and state == MemoryState.ACTIVE else "created"
+        values = values | {"status": MemoryStatus.PROPOSED}
+    status = values.get("status", MemoryStatus.ACTIVE)
+    verb = UNAPPROVED_VERB if by.is_bot and status == MemoryStatus.ACTIVE else "created"
     authored = values | {"author": by.user, "author_label": by.label}
     memory = create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
-    if memory.state == MemoryState.PROPOSED:
+    if memory.status == MemoryStatus.PROPOSED:
         record_memory_event(memory, "memory.proposed", by=by)
     return memory
 
@@ -41,12 +41,12 @@ def can_activate_memories(actor: Actor) -> bool:
 def approve_memory(memory: Memory, *, by: Actor) -> Memory:
     """Make a proposed memory active, so that it reaches prompts."""
     memory = lock_record(memory)
-    if memory.state != MemoryState.PROPOSED:
+    if memory.status != MemoryStatus.PROPOSED:
         raise DomainError(
-            _("Only proposed memories can be approved. This one is %(state)s.")
-            % {"state": memory.get_state_display().lower()}
+            _("Only proposed memories can be approved. This one is %(status)s.")
+            % {"status": memory.get_status_display().lower()}
         )
-    memory = _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
+    memory = _change_status(memory, MemoryStatus.ACTIVE, by=by, verb="approved")
     record_memory_event(memory, "memory.approved", by=by)
     return memory
 
@@ -55,14 +55,14 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
 def reject_memory(memory: Memory, *, by: Actor) -> Memory:
     """Revoke a proposed memory.
 
-    Raise DomainError for a memory in another state. Rejecting requires only approve permission, while
+    Raise DomainError for a memory with another status. Rejecting requires only approve permission, while
     revoking an active memory requires edit permission.
     """
     memory = lock_record(memory)
-    if memory.state != MemoryState.PROPOSED:
+    if memory.status != MemoryStatus.PROPOSED:
         raise DomainError(
-            _("Only proposed memories can be rejected. This one is %(state)s.")
-            % {"state": memory.get_state_display().lower()}
+            _("Only proposed memories can be rejected. This one is %(status)s.")
+            % {"status": memory.get_status_display().lower()}
         )
     memory = revoke_memory(memory, by=by)
     record_memory_event(memory, "memory.rejected", by=by)
@@ -75,13 +75,13 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     memory = lock_record(memory)
     if memory.pk == successor.pk:
         raise DomainError(_("A memory cannot replace itself."))
-    if memory.state not in {MemoryState.ACTIVE, MemoryState.PROPOSED}:
+    if memory.status not in {MemoryStatus.ACTIVE, MemoryStatus.PROPOSED}:
         raise DomainError(
-            _("This memory is already %(state)s.") % {"state": memory.get_state_display().lower()}
+            _("This memory is already %(status)s.") % {"status": memory.get_status_display().lower()}
         )
-    if successor.state != MemoryState.ACTIVE:
+    if successor.status != MemoryStatus.ACTIVE:
         raise DomainError(_("Only an active memory can replace another."))
-    values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
+    values = {"status": MemoryStatus.SUPERSEDED, "superseded_by": successor}
     # By id: the successor's text would stay in this memory's history when the successor is erased.
     message = f"Replaced by memory {successor.pk}"
     return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb="superseded")
@@ -91,29 +91,29 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
 def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
     """Exclude a memory from future prompts. The row is archived, not deleted."""
     memory = lock_record(memory)
-    if memory.state == MemoryState.REVOKED:
+    if memory.status == MemoryStatus.REVOKED:
         return memory
     memory.archived_at = timezone.now()
     memory.save(update_fields=["archived_at"])
-    return _change_state(memory, MemoryState.REVOKED, by=by, verb="revoked")
+    return _change_status(memory, MemoryStatus.REVOKED, by=by, verb="revoked")
 
 
 @atomic_with_hooks()
 def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     """Make a revoked or superseded memory active again."""
     memory = lock_record(memory)
-    if memory.state not in {MemoryState.REVOKED, MemoryState.SUPERSEDED}:
+    if memory.status not in {MemoryStatus.REVOKED, MemoryStatus.SUPERSEDED}:
         raise DomainError(_("Only revoked or superseded memories can be reinstated."))
     memory.archived_at = None
     memory.save(update_fields=["archived_at"])
-    return _change_state(memory, MemoryState.ACTIVE, by=by, verb="reinstated")
+    return _change_status(memory, MemoryStatus.ACTIVE, by=by, verb="reinstated")
 
 
 def record_memory_event(memory: Memory, name: str, *, by: Actor) -> None:
     record_event(memory.workspace_id, name, {"memory_id": memory.pk, "revision": memory.revision}, by=by)
 
 
-def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
-    values: FieldValues = {"state": state, "superseded_by": None}
+def _change_status(memory: Memory, status: MemoryStatus, *, by: Actor, verb: str) -> Memory:
+    values: FieldValues = {"status": status, "superseded_by": None}
     message = f"{verb.capitalize()} memory {memory.pk}"
     return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb=verb)

@@ -23,7 +23,7 @@ from personas.memories.services import (
     revoke_memory,
     supersede_memory,
 )
-from personas.models import Memory, MemoryState
+from personas.models import Memory, MemoryStatus
 from personas.persona_files.forms import JsonImportForm
 from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip
 from personas.records.services import FieldValues
@@ -33,9 +33,9 @@ from personas.selectors import list_agents, list_memories
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.review import IMPORT_REVIEW, Reviewed
 
-STATE_CHOICES = [
+STATUS_CHOICES = [
     ("live", gettext_lazy("Proposed and active")),
-    *MemoryState.choices,
+    *MemoryStatus.choices,
     ("all", gettext_lazy("All")),
 ]
 
@@ -53,7 +53,7 @@ class MemoryPages(MemoryBoardPages):
     restore_label = gettext_lazy("Reinstate")
     sorts = {
         "text": ("text",),
-        "state": ("state", "created_at"),
+        "status": ("status", "created_at"),
         "agent": ("agent__name", "created_at"),
         "from": ("author_label", "created_at"),
         "added": ("created_at",),
@@ -62,7 +62,7 @@ class MemoryPages(MemoryBoardPages):
     export_fields = (
         "pk",
         "text",
-        "state",
+        "status",
         "agent__slug",
         "source",
         "author_label",
@@ -77,16 +77,16 @@ class MemoryPages(MemoryBoardPages):
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         return [
-            {"name": "state", "label": _("Status"), "options": STATE_CHOICES},
+            {"name": "status", "label": _("Status"), "options": STATUS_CHOICES},
             *self.board_filters(request),
         ]
 
     def filter_rows(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
-        state = chosen["state"]
-        if state == "live":
-            rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
-        elif state != "all":
-            rows = rows.filter(state=state)
+        status = chosen["status"]
+        if status == "live":
+            rows = rows.filter(status__in=[MemoryStatus.PROPOSED, MemoryStatus.ACTIVE])
+        elif status != "all":
+            rows = rows.filter(status=status)
         return MemoryFilter(agent=chosen["agent"], author_kind=chosen["told_by"]).filter_rows(rows)
 
     def get_listing(self, request: WorkspaceRequest) -> RecordListing[Memory]:
@@ -124,13 +124,13 @@ class MemoryPages(MemoryBoardPages):
     def get_undo_url(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
         """Return the URL that undoes an action, or an empty string; `before` is the memory before the action.
 
-        Reinstating sets the state to active. It therefore undoes a revocation only if the memory was active
+        Reinstating sets the status to active. It therefore undoes a revocation only if the memory was active
         before; otherwise there is no undo. Reinstating a superseded memory is undone by restoring its
         previous revision, because revoking it would not make it superseded again.
         """
-        if undo == "restore" and before.state != MemoryState.ACTIVE:
+        if undo == "restore" and before.status != MemoryStatus.ACTIVE:
             return ""
-        if undo == "archive" and before.state == MemoryState.SUPERSEDED:
+        if undo == "archive" and before.status == MemoryStatus.SUPERSEDED:
             undo = "revert"
         return super().get_undo_url(request, before, undo)
 
@@ -179,7 +179,7 @@ class MemoryPages(MemoryBoardPages):
         )
 
     def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
-        active = list_memories(request.workspace).filter(state=MemoryState.ACTIVE)
+        active = list_memories(request.workspace).filter(status=MemoryStatus.ACTIVE)
         # A memory that another agent has cannot replace it.
         active = active.filter(Q(agent=None) | Q(agent=memory.agent_id))
         return SuccessorForm(data, rows=active.exclude(pk=memory.pk))

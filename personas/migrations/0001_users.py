@@ -11,10 +11,6 @@ import core.timezones
 class Migration(migrations.Migration):
     initial = True
 
-    replaces = [
-        ("personas", "0001_initial"),
-    ]
-
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
     ]
@@ -67,6 +63,7 @@ class Migration(migrations.Migration):
                         default="UTC", max_length=64, validators=[core.timezones.validate_timezone]
                     ),
                 ),
+                ("workspace_limit", models.PositiveIntegerField(blank=True, null=True)),
                 (
                     "groups",
                     models.ManyToManyField(

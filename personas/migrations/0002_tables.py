@@ -1,7 +1,4 @@
-"""Create the tables of workspaces, agents and their records.
-
-The order of the columns is that of the replaced migrations: backups contain checksums of whole rows.
-"""
+"""Create the tables of workspaces, agents and their records."""
 
 import django.core.validators
 import django.db.models.deletion
@@ -19,34 +16,6 @@ import personas.workspaces.models
 
 class Migration(migrations.Migration):
     initial = True
-
-    replaces = [
-        ("personas", "0003_contents_and_trust"),
-        ("personas", "0004_keys_and_erasures"),
-        ("personas", "0005_months_of_ledger"),
-        ("personas", "0007_kinds_of_keys"),
-        ("personas", "0008_kept_answers"),
-        ("personas", "0009_kept_drafts"),
-        ("personas", "0010_slugs_by_workspace"),
-        ("personas", "0011_directories_and_capabilities"),
-        ("personas", "0012_tools_that_call_agents"),
-        ("personas", "0013_progress_of_erasures"),
-        ("personas", "0014_erasures_to_finish"),
-        ("personas", "0016_security_events"),
-        ("personas", "0017_key_origin"),
-        ("personas", "0019_salted_contents"),
-        ("personas", "0020_salted_content_once"),
-        ("personas", "0022_plain_labels"),
-        ("personas", "0023_key_creator"),
-        ("personas", "0024_events"),
-        ("personas", "0025_webhooks"),
-        ("personas", "0026_notifications"),
-        ("personas", "0027_workspace_settings"),
-        ("personas", "0028_deleted_workspaces"),
-        ("personas", "0029_former_slugs"),
-        ("personas", "0030_removed_workspaces"),
-        ("personas", "0031_plain_choices"),
-    ]
 
     dependencies = [
         ("personas", "0001_users"),
@@ -71,7 +40,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -88,7 +57,7 @@ class Migration(migrations.Migration):
                                 ],
                             ),
                         ),
-                        ("name", core.db.fields.LineField(blank=True, max_length=80)),
+                        ("display_name", core.db.fields.LineField(blank=True, max_length=80)),
                         ("emoji", core.db.fields.LineField(blank=True, max_length=32)),
                         ("creature", core.db.fields.LineField(blank=True, max_length=120)),
                         ("vibe", core.db.fields.LineField(blank=True, max_length=200)),
@@ -136,7 +105,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -190,7 +159,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -207,7 +176,7 @@ class Migration(migrations.Migration):
                                 ],
                             ),
                         ),
-                        ("name", core.db.fields.LineField(blank=True, max_length=80)),
+                        ("display_name", core.db.fields.LineField(blank=True, max_length=80)),
                         (
                             "timezone",
                             core.db.fields.LineField(
@@ -298,6 +267,16 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         ("removed_at", models.DateTimeField(editable=False, null=True)),
+                        (
+                            "counted_for",
+                            models.ForeignKey(
+                                editable=False,
+                                null=True,
+                                on_delete=django.db.models.deletion.SET_NULL,
+                                related_name="counted_workspaces",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
                     ],
                     options={
                         "constraints": [
@@ -745,7 +724,7 @@ class Migration(migrations.Migration):
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
                         ("text", core.db.fields.ProseField(max_length=2000)),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("proposed", "Proposed"),
@@ -807,13 +786,13 @@ class Migration(migrations.Migration):
                         "constraints": [
                             models.CheckConstraint(
                                 condition=models.Q(
-                                    ("state__in", ["proposed", "active", "superseded", "revoked"])
+                                    ("status__in", ["proposed", "active", "superseded", "revoked"])
                                 ),
-                                name="memory_state_known",
+                                name="memory_status_known",
                             ),
                             models.CheckConstraint(
                                 condition=models.Q(
-                                    ("superseded_by", None), ("state", "superseded"), _connector="OR"
+                                    ("superseded_by", None), ("status", "superseded"), _connector="OR"
                                 ),
                                 name="only_superseded_memories_have_a_successor",
                             ),
@@ -1311,7 +1290,7 @@ class Migration(migrations.Migration):
                         ("reason", core.db.fields.LineField(max_length=500)),
                         ("digests", models.JSONField(default=list)),
                         ("versions", models.JSONField(default=list)),
-                        ("person_label", models.CharField(max_length=254)),
+                        ("author_label", models.CharField(max_length=254)),
                         ("at", models.DateTimeField(auto_now_add=True)),
                         (
                             "person",
@@ -1666,7 +1645,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("pending", "Pending"),
@@ -1713,7 +1692,7 @@ class Migration(migrations.Migration):
                         "default_manager_name": "unscoped",
                         "indexes": [
                             models.Index(
-                                condition=models.Q(("state", "pending")),
+                                condition=models.Q(("status", "pending")),
                                 fields=["workspace", "endpoint", "due_at"],
                                 name="webhook_deliveries_due",
                             )
@@ -1975,6 +1954,63 @@ class Migration(migrations.Migration):
                         "constraints": [
                             models.UniqueConstraint(
                                 fields=("workspace", "member", "kind"), name="notification_preference_once"
+                            )
+                        ],
+                    },
+                    managers=[
+                        ("unscoped", django.db.models.manager.Manager()),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name="DailyUsage",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("kind", models.CharField(max_length=32)),
+                        ("subject", models.CharField(max_length=64)),
+                        ("day", models.DateField()),
+                        ("amount", models.PositiveBigIntegerField()),
+                    ],
+                    options={
+                        "constraints": [
+                            models.UniqueConstraint(
+                                fields=("kind", "subject", "day"), name="daily_usage_once_a_day"
+                            )
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="DailyStorage",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("day", models.DateField()),
+                        ("size", models.PositiveBigIntegerField()),
+                        (
+                            "workspace",
+                            models.ForeignKey(
+                                db_index=False,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="+",
+                                to="personas.workspace",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "db_table": "prompts_dailycallstorage",
+                        "abstract": False,
+                        "default_manager_name": "unscoped",
+                        "constraints": [
+                            models.UniqueConstraint(
+                                fields=("workspace", "day"), name="call_storage_once_a_day"
                             )
                         ],
                     },

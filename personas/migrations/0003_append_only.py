@@ -7,12 +7,6 @@ from core.db.write_counter import CountWrites
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("personas", "0002_history_only_grows"),
-        ("personas", "0006_history_can_be_blanked"),
-        ("personas", "0018_erasure_counter"),
-    ]
-
     dependencies = [("personas", "0002_tables")]
 
     operations = [

@@ -36,14 +36,11 @@ TABLES = (
     "personas_notificationqueue",
     "personas_notification",
     "personas_notificationpreference",
+    "prompts_dailycallstorage",
 )
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("personas", "0021_workspace_policies"),
-    ]
-
     dependencies = [("personas", "0003_append_only")]
 
     operations = [

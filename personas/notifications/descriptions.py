@@ -167,16 +167,16 @@ TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "memory_proposed": ("memories:board", ()),
     "file_waiting": ("inbox:list", ()),
     "build_failed": ("versions:list", ("agent",)),
-    "key_expiring": ("keys:detail", ("key_id",)),
+    "key_expiring": ("api-keys:detail", ("key_id",)),
     "webhook_disabled": ("webhooks:detail", ("endpoint_id",)),
-    "chain_broken": ("verify:show", ()),
+    "chain_broken": ("integrity:show", ()),
 }
 
 
 def build_target_url(row: Notification, workspace: Workspace) -> str:
     """Return the address of the page where the member can act."""
     if row.kind == "build_failed" and row.count > 1:
-        return reverse("rebuilding:everything", args=[workspace.slug])
+        return reverse("builds:everything", args=[workspace.slug])
     route, names = TARGET_ROUTES.get(row.event.type) or TARGET_ROUTES[row.kind]
     url = reverse(route, args=[workspace.slug, *(row.event.data[name] for name in names)])
     if row.kind == "build_failed":

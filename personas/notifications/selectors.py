@@ -11,7 +11,7 @@ from personas.models import (
     EventCounter,
     Membership,
     Memory,
-    MemoryState,
+    MemoryStatus,
     Notification,
     NotificationKind,
     NotificationPreference,
@@ -47,7 +47,7 @@ def list_preferences(member: Membership) -> list[tuple[NotificationKind, str]]:
 
 def count_proposed_memories(workspace_id: int) -> int:
     rows = Memory.objects.in_workspace(workspace_id)
-    return rows.filter(state=MemoryState.PROPOSED, archived_at=None).count()
+    return rows.filter(status=MemoryStatus.PROPOSED, archived_at=None).count()
 
 
 def count_open(workspace_id: int, kinds: Iterable[str]) -> dict[str, int]:

@@ -44,7 +44,7 @@ from personas.tenancy.lost_nodes import list_from_workspaces
 log = structlog.get_logger(__name__)
 
 EVENT_BATCH = 200
-# Nobody is notified of older events: after an upgrade from a release without notifications, or a long outage.
+# Nobody is notified of older events, for example after a long outage.
 MAX_EVENT_AGE = timedelta(days=1)
 Preferences = Mapping[tuple[int, str], str]
 

@@ -1,4 +1,4 @@
-"""Pages of notifications: the list, the number at the bell, marking as read, and preferences."""
+"""Pages of notifications: the list, the unread count, marking as read, and preferences."""
 
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse

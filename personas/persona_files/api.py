@@ -1,12 +1,16 @@
-"""REST operations for IDENTITY.md, SOUL.md and USER.md: import and export of records as Markdown files."""
+"""REST operations for IDENTITY.md, SOUL.md and USER.md: import and export of records as Markdown files.
+
+Identities, souls and user profiles extend `NamedResource`.
+"""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.urls import URLPattern
 
 from core.db.before_commit import atomic_with_hooks
 from core.text.front_matter import FrontMatterError
+from personas.agents.services import create_named_record
 from personas.api.etags import check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest, Operation
@@ -14,16 +18,28 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.record_resource import CHANGE_ERROR_CODES, RecordResource
 from personas.api.record_schema import MESSAGE_SCHEMA, with_article
 from personas.api.responses import ApiResponse
-from personas.api.schema import FILE_PATTERN, Schema, line_schema, object_schema, text_schema, to_camel_case
+from personas.api.schema import (
+    FILE_PATTERN,
+    FRONT_MATTER_FORMAT,
+    Schema,
+    line_schema,
+    object_schema,
+    prose_schema,
+    slug_schema,
+    text_schema,
+    to_camel_case,
+)
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.models import Named
 from personas.persona_files.forms import MAX_FILE_SIZE
 from personas.persona_files.services import parse_persona_file, render_persona_file
-from personas.records.services import edit_record
+from personas.records.services import FieldValues, edit_record
 
 MARKDOWN_TYPE = "text/markdown"
 FILE_SCHEMA: Schema = text_schema(MAX_FILE_SIZE, pattern=FILE_PATTERN)
+# Other keys of the front matter, which the records of identities and user profiles keep.
+EXTRA_SCHEMA = prose_schema(8_000, format=FRONT_MATTER_FORMAT)
 FILE_EXAMPLES = {
     "IDENTITY.md": "---\nname: Mira\nemoji: 🦊\nvibe: dry\n---\n\nKnows every trail.\n",
     "SOUL.md": "Be calm. Say what you do not know.\n",
@@ -150,3 +166,23 @@ def list_file_errors(error: InvalidInput) -> Iterable[FieldError]:
     for name, messages in error.errors.items():
         prefix = "" if name == "text" else f"{name}: "
         yield from (FieldError(f"{prefix}{message}") for message in messages)
+
+
+class NamedResource(RecordResource[Any]):
+    """Base class for records with a name and a slug.
+
+    If a create request contains no slug, the slug is derived from the name.
+    """
+
+    create_only_fields = ("slug",)
+    optional_fields = ("slug",)
+    schema_overrides = {"slug": slug_schema()}
+    # Name of the Markdown file that a record is imported from and exported to.
+    file_name: ClassVar[str]
+
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Any:
+        model: type[Named] = self.model  # type: ignore[assignment]  # these are all named
+        return create_named_record(model, call.workspace, values, by=call.actor, message=message)
+
+    def extra_urls(self) -> list[URLPattern]:
+        return PersonaFileOperations(self, self.file_name).urls()

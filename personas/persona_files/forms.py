@@ -57,11 +57,11 @@ class PersonaFileImportForm(FileImportForm):
     """Form to import IDENTITY.md, SOUL.md or USER.md, with the label of the new record."""
 
     label = forms.CharField(
-        label=gettext_lazy("Label"),
+        label=gettext_lazy("Name"),
         max_length=80,
         help_text=gettext_lazy("The name shown in lists."),
     )
-    field_order = ("label", "file", "text")
+    field_order = ("name", "file", "text")
 
 
 class JsonImportForm(FileImportForm):

@@ -54,11 +54,11 @@ class PersonaFilePages(RecordPages[N]):
         if request.method == "POST" and form.is_valid():
             try:
                 values = parse_persona_file(self.model, form.cleaned_data["text"])
-                record = self.create(request, values | {"label": form.cleaned_data["label"]})
+                record = self.create(request, values | {"name": form.cleaned_data["name"]})
             except InvalidInput as error:
                 for name, field_errors in error.errors.items():
                     for message in field_errors:
-                        form.add_error("label" if name == "label" else "text", message)
+                        form.add_error("name" if name == "name" else "text", message)
             else:
                 messages.success(
                     request,

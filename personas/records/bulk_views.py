@@ -43,8 +43,8 @@ class BulkAction:
     # `route` is the name of the URL that the form is sent to. `undo` is the name of the opposite action.
     route: str = "bulk"
     undo: str = ""
-    # The values of the state filter for which the button is shown; empty means all.
-    states: tuple[str, ...] = ()
+    # The values of the status filter for which the button is shown; empty means all.
+    statuses: tuple[str, ...] = ()
     # Whether the form also contains a select box in which the user must choose an agent.
     needs_agent: bool = False
 
@@ -55,7 +55,7 @@ ARCHIVE_ACTION = BulkAction(
     gettext_lazy("Archived"),
     icon="archive",
     undo="restore",
-    states=("", "all"),
+    statuses=("", "all"),
 )
 RESTORE_ACTION = BulkAction(
     "restore",
@@ -63,7 +63,7 @@ RESTORE_ACTION = BulkAction(
     gettext_lazy("Restored"),
     icon="restore",
     undo="archive",
-    states=("archived", "all"),
+    statuses=("archived", "all"),
 )
 ARCHIVE_ACTIONS = (ARCHIVE_ACTION, RESTORE_ACTION)
 
@@ -107,8 +107,8 @@ class RecordBulkMixin(Generic[R]):
     name: ClassVar[str]
     write_permission: ClassVar[Permission]
     bulk_actions: ClassVar[tuple[BulkAction, ...]] = ()
-    # The name of the list filter that selects rows by state, such as active or archived.
-    state_filter: ClassVar[str] = "shelf"
+    # The name of the list filter that selects rows by status, such as active or archived.
+    status_filter: ClassVar[str] = "shelf"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
         raise NotImplementedError
@@ -144,13 +144,13 @@ class RecordBulkMixin(Generic[R]):
     def list_bulk_buttons(
         self, request: WorkspaceRequest, filters: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """List the buttons of the bulk bar that the member's role and the state filter allow."""
-        states = (str(entry["value"]) for entry in filters if entry["name"] == self.state_filter)
-        state = next(states, "all")
+        """List the buttons of the bulk bar that the member's role and the status filter allow."""
+        statuses = (str(entry["value"]) for entry in filters if entry["name"] == self.status_filter)
+        status = next(statuses, "all")
         return [
             {"verb": action, "url": reverse(f"{self.name}:{action.route}", args=[request.workspace.slug])}
             for action in self.bulk_actions
-            if self.can_run(request, action) and (not action.states or state in action.states)
+            if self.can_run(request, action) and (not action.statuses or status in action.statuses)
         ]
 
 

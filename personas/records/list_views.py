@@ -52,7 +52,7 @@ class RecordListMixin(Generic[R]):
     model: type[R]
     name: ClassVar[str]
     key: ClassVar[str] = "slug"
-    search_fields: ClassVar[tuple[str, ...]] = ("label",)
+    search_fields: ClassVar[tuple[str, ...]] = ("name",)
     # `sorts` maps each value of the `sort` parameter to model fields; `default_sort` is one of its keys.
     sorts: ClassVar[SortFields] = {}
     default_sort: ClassVar[str] = ""

@@ -124,9 +124,9 @@ AGENT_ID_SOURCES: list[Callable[[Record], AgentIdQuery | None]] = []
 
 
 class Named(Record):
-    """A record with a label for display and an immutable slug for URLs."""
+    """A record with a name for lists and an immutable slug for URLs."""
 
-    label = LineField(max_length=80)
+    name = LineField(max_length=80)
     # Without a separate index: queries filter by workspace and slug, and use the index of the unique
     # constraint below.
     slug = models.SlugField(
@@ -140,7 +140,7 @@ class Named(Record):
         ]
 
     def __str__(self) -> str:
-        return self.label
+        return self.name
 
 
 class Revision(WorkspaceOwned):

@@ -1,4 +1,4 @@
-"""Build model instances from rows without `Model.__init__`, which takes most of the time of a row."""
+"""Build model instances from rows without `Model.__init__`, which accounts for most of the cost per row."""
 
 from collections.abc import Collection
 from functools import cache

@@ -18,7 +18,7 @@ def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEnt
     """
     entries = []
     if can.edit:
-        rebuild = reverse("rebuilding:everything", args=[workspace.slug])
+        rebuild = reverse("builds:everything", args=[workspace.slug])
         entries.append(build_palette_entry(_("Rebuild everything"), "refresh", url=rebuild))
     entries += [
         build_palette_entry(_("Use the light theme"), "sun", theme="light"),

@@ -88,9 +88,9 @@ NAV_GROUPS: tuple[NavGroup, ...] = (
     ),
     NavGroup(
         (
-            NavItem(_("Replay"), "time-machine:find", "moment", key="t"),
+            NavItem(_("Replay"), "replay:find", "moment", key="t"),
             NavItem(_("Ledger"), "ledger:list", "ledger", key="l", related=("bots",)),
-            NavItem(_("Integrity"), "verify:show", "chain"),
+            NavItem(_("Integrity"), "integrity:show", "chain"),
             NavItem(_("Audit log"), "audit", "audit"),
             NavItem(_("Erasures"), "erasures:list", "shield"),
         ),
@@ -100,7 +100,7 @@ NAV_GROUPS: tuple[NavGroup, ...] = (
     NavGroup(
         (
             NavItem(_("Members"), "members:list", "members"),
-            NavItem(_("API keys"), "keys:list", "key", _("New key"), permission="manage_keys", key="k"),
+            NavItem(_("API keys"), "api-keys:list", "key", _("New key"), permission="manage_keys", key="k"),
             NavItem(_("Webhooks"), "webhooks:list", "link", permission="manage_keys"),
             NavItem(_("Events"), "events", "clock"),
             NavItem(_("Prompt settings"), "prompt-settings:list", "rules"),
@@ -169,10 +169,10 @@ SEARCH_WORDS: dict[str, str | Promise] = {
     "releases:list": _("approve approval deploy publish review"),
     "inbox:list": _("files approve quarantine changes"),
     "members:list": _("invite user person people team role access"),
-    "keys:list": _("api key token secret credentials bot"),
+    "api-keys:list": _("api key token secret credentials bot"),
     "memories:list": _("approve facts knowledge"),
-    "time-machine:find": _("time machine history what did the bot see"),
-    "verify:show": _("proof verify tamper hash"),
+    "replay:find": _("time machine history what did the bot see"),
+    "integrity:show": _("proof verify tamper hash"),
     "audit": _("log who changed history"),
     "erasures:list": _("erase delete gdpr personal data"),
     "prompt-settings:list": _("defaults layout limits"),

@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 SortFields = Mapping[str, Sequence[str]]
 # Sort orders that most lists have.
 USAGE_SORTS: dict[str, Sequence[str]] = {"agents": ("agent_count",), "changed": ("updated_at",)}
-NAMED_RECORD_SORTS: dict[str, Sequence[str]] = {"label": ("label",), **USAGE_SORTS}
+NAMED_RECORD_SORTS: dict[str, Sequence[str]] = {"name": ("name",), **USAGE_SORTS}
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,21 @@ from personas.records.forms import RecordForm
 
 class UserProfileForm(RecordForm):
     model = UserProfile
-    model_fields = ("label", "name", "timezone", "location", "notes", "extra")
+    model_fields = ("name", "display_name", "timezone", "location", "notes", "extra")
     editors = {"notes": "markdown", "extra": "yaml"}
     labels = {"extra": _("Other front matter")}
     help_texts = {
-        "label": _("The name shown in lists."),
-        "name": _("How the agent addresses the person."),
+        "name": _("The name shown in lists."),
+        "display_name": _("How the agent addresses the person."),
         "notes": _("Habits, preferences and what to be careful about, in Markdown."),
         "extra": _("Other YAML keys from USER.md, kept as written."),
     }
     fieldsets = (
-        (_("Person"), _("The person that the agent works for."), ("label", "name", "timezone", "location")),
+        (
+            _("Person"),
+            _("The person that the agent works for."),
+            ("name", "display_name", "timezone", "location"),
+        ),
         (_("Notes"), "", ("notes",)),
         ("USER.md", "", ("extra",)),
     )

@@ -19,10 +19,10 @@ class UserProfile(Named):
     """The person an agent serves, who needs no account here; imported from and exported to USER.md."""
 
     kind = "user_profile"
-    content = ("label", "name", "timezone", "location", "notes", "extra")
+    content = ("name", "display_name", "timezone", "location", "notes", "extra")
     usage_fields = frozenset()
 
-    name = LineField(max_length=80, blank=True)
+    display_name = LineField(max_length=80, blank=True)
     timezone = LineField(max_length=64, blank=True, validators=[validate_timezone])
     location = LineField(max_length=120, blank=True)
     notes = ProseField(max_length=20_000, blank=True)
@@ -33,7 +33,7 @@ class UserProfile(Named):
         validate_extra_front_matter(self.extra, USER_KEYS, lambda: render_user(self.as_file()))
 
     def as_file(self) -> UserFile:
-        return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
+        return UserFile(self.display_name, self.timezone, self.location, self.notes, self.extra)
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agents.filter(archived_at=None).values_list("pk", flat=True)

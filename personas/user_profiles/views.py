@@ -17,11 +17,11 @@ from personas.user_profiles.forms import UserProfileForm
 class UserProfilePages(PersonaFilePages[UserProfile]):
     model, form = UserProfile, UserProfileForm
     one, many = _("user profile"), _("User profiles")
-    name, icon, templates = "user-profiles", "profile", "personas/profiles"
+    name, icon, templates = "user-profiles", "profile", "personas/user_profiles"
     lede = _("The people your agents work for: how to address them, where they are and what to keep in mind.")
-    usage_param, search_fields = "user_profile", ("label", "name", "location")
-    sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
-    default_sort, bulk_actions = "label", ARCHIVE_ACTIONS
+    usage_param, search_fields = "user_profile", ("name", "display_name", "location")
+    sorts = NAMED_RECORD_SORTS | {"display_name": ("display_name", "name"), "timezone": ("timezone", "name")}
+    default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
     file_name = "USER.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[UserProfile]:

@@ -27,7 +27,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.events.types import EVENT_TYPES
-from personas.models import DeliveryState, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from personas.models import DeliveryStatus, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from personas.roles import Permission
 from personas.webhooks.selectors import get_endpoint_public_key, list_deliveries, list_endpoints
 from personas.webhooks.services import (
@@ -83,7 +83,7 @@ DELIVERY_SCHEMA = object_schema(
         "id": integer_schema(1),
         "event_id": {"type": "string"},
         "type": {"type": "string"},
-        "status": enum_schema(DeliveryState.values, title="WebhookDeliveryStatus"),
+        "status": enum_schema(DeliveryStatus.values, title="WebhookDeliveryStatus"),
         "next_attempt_at": nullable_schema(datetime_schema()),
         "attempts": array_schema(ATTEMPT_SCHEMA),
     },
@@ -201,13 +201,13 @@ def endpoint_json(row: WebhookEndpoint) -> dict[str, Any]:
 
 
 def delivery_json(row: WebhookDelivery) -> dict[str, Any]:
-    is_pending = row.state == DeliveryState.PENDING
+    is_pending = row.status == DeliveryStatus.PENDING
     attempts = sorted(row.attempts.all(), key=lambda attempt: attempt.pk)
     return {
         "id": row.pk,
         "event_id": row.event.public_id,
         "type": row.event.type,
-        "status": row.state,
+        "status": row.status,
         "next_attempt_at": datetime_json(row.due_at) if is_pending else None,
         "attempts": [attempt_json(attempt) for attempt in attempts],
     }

@@ -29,7 +29,7 @@ from personas.accounts.encryption import UnreadableSecret, decrypt_secret
 from personas.actors import SYSTEM_ACTOR
 from personas.events.selectors import event_json
 from personas.limits.persons import get_share_key
-from personas.models import DeliveryState, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from personas.models import DeliveryStatus, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from personas.tenancy.lost_nodes import list_from_workspaces
 from personas.webhooks.fan_out import fan_out_events, list_due_endpoints, list_workspaces_to_fan_out
 from personas.webhooks.retries import get_hold, get_retry_time, parse_retry_after
@@ -41,18 +41,18 @@ log = structlog.get_logger(__name__)
 # One thread per endpoint that is being served. Endpoints of the workspaces of one person together get a
 # quarter of them at most.
 MAX_THREADS, MAX_PER_PERSON = 16, 4
-# An endpoint is served for so many deliveries or seconds; then others have their turn.
+# After this many deliveries or seconds, it is the turn of the next endpoint.
 TURN_DELIVERIES, TURN_SECONDS = 100, 5.0
-# Renewed as long as its worker lives, so a killed worker delays its endpoints by this time at most.
+# Renewed while its worker is alive, so a killed worker delays its endpoints by at most this long.
 LEASE = timedelta(seconds=15)
 RENEW_SECONDS = LEASE.total_seconds() / 3
-# How long a job accepts work, in seconds: well under the time limit of jobs. It ends when all its turns have
-# ended, and a request to a receiver that hangs takes 15 seconds. So endpoints that have failed are not
-# accepted in the last part, and the others do not wait for them.
+# How long a job accepts work, in seconds: well under the time limit of jobs. The job ends with its last turn,
+# and a receiver that hangs takes 15 seconds. Endpoints that have failed are therefore accepted for a shorter
+# time, so that the others do not wait for them.
 ACCEPT_SECONDS, ACCEPT_FAILING_SECONDS = 35.0, 20.0
 POLL_SECONDS = 0.2
 MAX_RESPONSE_LENGTH = 2_000
-# An endpoint without a success for so long is disabled when a delivery has failed for the last time.
+# An endpoint without a success for this long is disabled when a delivery fails for the last time.
 FAILING_TIME = timedelta(days=3)
 GONE_STATUS = 410
 INTERNAL_ERROR = "The delivery failed because of an error in Dramatis, which is in its log."
@@ -84,7 +84,7 @@ class SigningKeys:
 
 
 @dataclass
-class Turn:
+class EndpointTurn:
     """The deliveries that a thread sends to one endpoint, one after the other, with the results so far."""
 
     endpoint: WebhookEndpoint
@@ -95,7 +95,7 @@ class Turn:
     def keys(self) -> SigningKeys | None:
         return load_signing_keys(self.endpoint)
 
-    def run(self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]") -> None:
+    def run(self, send: "Callable[[EndpointTurn, WebhookDelivery], AttemptResult]") -> None:
         """Send until the turn is over. A failure ends it: the endpoint is left alone for a while."""
         ends_at = time.monotonic() + TURN_SECONDS
         for delivery in self.deliveries:
@@ -105,7 +105,7 @@ class Turn:
                 return
 
     def attempt(
-        self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]", delivery: WebhookDelivery
+        self, send: "Callable[[EndpointTurn, WebhookDelivery], AttemptResult]", delivery: WebhookDelivery
     ) -> AttemptResult:
         """Send one delivery. Any exception is a failed attempt."""
         at, began = timezone.now(), time.monotonic()
@@ -123,7 +123,7 @@ class DeliveryLoop:
     sender: HttpSender = field(default_factory=lambda: HttpSender(OutgoingPolicy.from_settings()))
     accept_seconds: float = ACCEPT_SECONDS
     accept_failing_seconds: float = ACCEPT_FAILING_SECONDS
-    turns: "dict[Future[None], Turn]" = field(default_factory=dict)
+    turns: "dict[Future[None], EndpointTurn]" = field(default_factory=dict)
     renewed_at: float = field(default_factory=time.monotonic)
 
     # Workspaces whose events could not be fanned out; the next job tries again.
@@ -176,7 +176,7 @@ class DeliveryLoop:
                 with workspace_scope(endpoint.workspace_id):
                     deliveries = lease_endpoint(endpoint)
                 if deliveries:
-                    turn = Turn(endpoint, deliveries)
+                    turn = EndpointTurn(endpoint, deliveries)
                     self.turns[threads.submit(turn.run, self.send)] = turn
                     counts[share] += 1
             except Exception:
@@ -195,7 +195,7 @@ class DeliveryLoop:
                 with workspace_scope(turn.endpoint.workspace_id):
                     store_or_record_failure(turn.endpoint, results, is_done=is_done)
 
-    def send(self, turn: Turn, delivery: WebhookDelivery) -> AttemptResult:
+    def send(self, turn: EndpointTurn, delivery: WebhookDelivery) -> AttemptResult:
         """Send one event. This runs in a thread, and queries nothing."""
         at, began, endpoint = timezone.now(), time.monotonic(), turn.endpoint
         body = json.dumps(event_json(delivery.event, endpoint.workspace), separators=(",", ":")).encode()
@@ -266,7 +266,7 @@ def lease_endpoint(endpoint: WebhookEndpoint) -> list[WebhookDelivery]:
     # Loaded here, because the threads query nothing.
     endpoint.workspace  # noqa: B018
     due = WebhookDelivery.objects.in_workspace(endpoint.workspace_id).filter(
-        endpoint=endpoint, state=DeliveryState.PENDING, due_at__lte=now
+        endpoint=endpoint, status=DeliveryStatus.PENDING, due_at__lte=now
     )
     return list(due.select_related("event").order_by("due_at", "pk")[:TURN_DELIVERIES])
 
@@ -317,7 +317,7 @@ def store_turn_results(endpoint: WebhookEndpoint, results: Sequence[AttemptResul
     locked.leased_until = None if is_done else now + LEASE
     locked.save(update_fields=["leased_until", "failures", "failing_since", "held_until"])
     is_gone = any(result.status == GONE_STATUS for result in results)
-    is_given_up = any(result.delivery.state == DeliveryState.FAILED for result in results)
+    is_given_up = any(result.delivery.status == DeliveryStatus.FAILED for result in results)
     is_failing = locked.failing_since is not None and now - locked.failing_since > FAILING_TIME
     if is_gone or (is_given_up and is_failing):
         status = EndpointStatus.GONE if is_gone else EndpointStatus.FAILING
@@ -347,7 +347,7 @@ def store_attempts(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) 
     delivered = [result.delivery.pk for result in results if result.is_success]
     if delivered:
         rows.filter(pk__in=delivered).update(
-            state=DeliveryState.DELIVERED, finished_at=now, attempt_count=F("attempt_count") + 1
+            status=DeliveryStatus.DELIVERED, finished_at=now, attempt_count=F("attempt_count") + 1
         )
     for result in results:
         if result.is_success:
@@ -357,8 +357,8 @@ def store_attempts(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) 
         if retry_at := get_retry_time(delivery.attempt_count, result.retry_after, now):
             delivery.due_at = retry_at
         else:
-            delivery.state, delivery.finished_at = DeliveryState.FAILED, now
-        delivery.save(update_fields=["state", "attempt_count", "due_at", "finished_at"])
+            delivery.status, delivery.finished_at = DeliveryStatus.FAILED, now
+        delivery.save(update_fields=["status", "attempt_count", "due_at", "finished_at"])
 
 
 def update_health(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) -> None:

@@ -90,7 +90,7 @@ def matches_filters(endpoint: WebhookEndpoint, event: Event) -> bool:
 
 def list_due_endpoints(now: datetime) -> list[WebhookEndpoint]:
     """Return the endpoints with due deliveries that no worker serves now, the longest unserved first."""
-    due = WebhookDelivery.unscoped.filter(state="pending", due_at__lte=now).order_by()
+    due = WebhookDelivery.unscoped.filter(status="pending", due_at__lte=now).order_by()
     ids = set(due.values_list("endpoint_id", flat=True).distinct())
     rows = WebhookEndpoint.unscoped.filter(
         pk__in=ids, status=EndpointStatus.ENABLED, workspace__deleted_at=None

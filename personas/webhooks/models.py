@@ -21,7 +21,7 @@ class EndpointStatus(models.TextChoices):
     FAILING = "failing", _("Disabled after repeated delivery failures")
 
 
-class DeliveryState(models.TextChoices):
+class DeliveryStatus(models.TextChoices):
     PENDING = "pending", _("Pending")
     DELIVERED = "delivered", _("Delivered")
     FAILED = "failed", _("Failed")
@@ -98,7 +98,7 @@ class WebhookDelivery(WorkspaceOwned):
         WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False
     )
     event = TenantForeignKey(Event, on_delete=models.CASCADE, related_name="+")
-    state = models.CharField(max_length=10, choices=DeliveryState.choices, default=DeliveryState.PENDING)
+    status = models.CharField(max_length=10, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING)
     attempt_count = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(default=timezone.now)
@@ -112,12 +112,12 @@ class WebhookDelivery(WorkspaceOwned):
             models.Index(
                 fields=["workspace", "endpoint", "due_at"],
                 name="webhook_deliveries_due",
-                condition=models.Q(state="pending"),
+                condition=models.Q(status="pending"),
             )
         ]
 
     def __str__(self) -> str:
-        return f"{self.event_id} to {self.endpoint_id}: {self.state}"
+        return f"{self.event_id} to {self.endpoint_id}: {self.status}"
 
 
 class WebhookAttempt(WorkspaceOwned):

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from core.db.batch_delete import delete_in_batches
 from personas.accounts.encryption import UnreadableSecret, decrypt_secret
-from personas.models import DeliveryState, WebhookDelivery, WebhookEndpoint, Workspace
+from personas.models import DeliveryStatus, WebhookDelivery, WebhookEndpoint, Workspace
 from personas.webhooks.signatures import get_public_key
 
 
@@ -29,6 +29,6 @@ def get_endpoint_public_key(endpoint: WebhookEndpoint) -> str:
 
 
 def delete_deliveries_before(cutoff: datetime) -> int:
-    """Delete the deliveries of all workspaces that ended before the cutoff."""
-    rows = WebhookDelivery.unscoped.exclude(state=DeliveryState.PENDING)
+    """Delete deliveries that ended before the cutoff, in all workspaces."""
+    rows = WebhookDelivery.unscoped.exclude(status=DeliveryStatus.PENDING)
     return delete_in_batches(rows.filter(finished_at__lt=cutoff))

@@ -18,7 +18,7 @@ from personas.events.types import EVENT_TYPES
 from personas.models import (
     Agent,
     Channel,
-    DeliveryState,
+    DeliveryStatus,
     EndpointStatus,
     WebhookDelivery,
     WebhookEndpoint,
@@ -147,9 +147,9 @@ def redeliver(delivery: WebhookDelivery, *, by: Actor) -> WebhookDelivery:
     require_enabled(endpoint)
     rows = WebhookDelivery.objects.in_workspace(delivery.workspace_id)
     delivery = rows.select_for_update(of=("self",)).get(pk=delivery.pk)
-    delivery.state, delivery.due_at = DeliveryState.PENDING, timezone.now()
+    delivery.status, delivery.due_at = DeliveryStatus.PENDING, timezone.now()
     delivery.attempt_count, delivery.finished_at = 0, None
-    delivery.save(update_fields=["state", "due_at", "attempt_count", "finished_at"])
+    delivery.save(update_fields=["status", "due_at", "attempt_count", "finished_at"])
     endpoint.held_until = None
     endpoint.save(update_fields=["held_until"])
     audit_endpoint(endpoint, "redelivered", by=by, after={"event": delivery.event_id})
@@ -185,7 +185,7 @@ def validate_url(url: str) -> None:
 
 
 def validate_filters(endpoint: WebhookEndpoint, values: dict[str, Any]) -> None:
-    """Raise InvalidInput if a new filter names what does not exist."""
+    """Raise InvalidInput if a new filter refers to something that does not exist."""
     known: dict[str, Iterable[str]] = {"types": EVENT_TYPES}
     for name, model in (("agents", Agent), ("channels", Channel)):
         rows = model.objects.in_workspace(endpoint.workspace_id).filter(slug__in=values.get(name, []))

@@ -51,7 +51,7 @@ def delete_workspace(workspace: Workspace, *, by: Actor) -> Workspace:
         object_id=workspace.pk,
         reason="The workspace was deleted.",
         person=by.user,
-        person_label=by.label,
+        author_label=by.label,
     ).save()
     write_audit_event(workspace, "deleted", "workspace", workspace.pk, workspace.name, by=by)
     return workspace

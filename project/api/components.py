@@ -72,10 +72,10 @@ USE_KEYWORDS = ("description", "default")
 
 
 class NamedSchemas:
-    """The schemas with a title that occur in some schemas, also nested.
+    """Collect the titled schemas that other schemas contain, at any depth.
 
-    A use may have its own description and default. If the descriptions of the uses differ, they stand beside
-    the references; if there is only one, it stands in the component.
+    Each use may have its own description and default. If the descriptions differ, each is placed next to its
+    reference; if they are all the same, it is placed in the component.
     """
 
     def __init__(self, schemas: Iterable[Schema]) -> None:

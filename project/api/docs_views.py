@@ -77,11 +77,6 @@ PROBLEM_ADVICE = {
     "channel_not_enabled": _("The agent is not on this channel. Choose one of its channels."),
     "digest_mismatch": _("The rebuilt text differs from the recorded one. Verify the ledger."),
     "not_key_owner": _("Only the creator of an admin key can rotate it. Revoke the key instead."),
-    "inputs_not_stored": _(
-        "The version was built before Dramatis stored the inputs of versions. "
-        "Release a newer version, or leave out data, directories, limits, "
-        "mission, and tools that are objects."
-    ),
     "no_version_at_time": _("There was no version at that time, or the label did not point to one."),
     "nothing_to_release": _("There are no newer versions to release."),
     "release_closed": _("The release is already approved, released, rejected, withdrawn or out of date."),
@@ -132,7 +127,7 @@ def get_openapi_digest() -> str:
 
 
 def resolve_reference(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a reference refers to, with the keys beside the reference; another value as it is."""
+    """Return the target of a reference, merged with the other keys of the value. Other values stay as is."""
     if "$ref" not in value:
         return value
     target: Any = get_openapi_document()

@@ -4,7 +4,7 @@ from typing import Any
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TIME = "2026-03-07T14:55:05Z"
-# By field name. Another type than the field's is ignored, and so is a value that an enumeration lacks.
+# By field name. Values of the wrong type are ignored, and so are values that the enumeration lacks.
 FIELD_VALUES: dict[str, Any] = {
     "agent": "support",
     "agents": ["support"],
@@ -105,7 +105,7 @@ SCHEMA_VALUES: dict[str, dict[str, Any]] = {
     "ContextFileDetail": {"name": "", "kind": "context", "status": "current"},
     "DiscoveredSkill": {"name": "refunds", "path": "skills/refunds/SKILL.md"},
     "DiscoveredSkillDetail": {"name": "refunds", "path": "skills/refunds/SKILL.md"},
-    "Identity": {"slug": "owl", "label": "Owl", "name": "Olivia", "text": "", "extra": ""},
+    "Identity": {"slug": "owl", "name": "Owl", "display_name": "Olivia", "text": "", "extra": ""},
     "Memory": {"status": "active", "text": "Orders ship from Oslo.", "source": "chat"},
     "Message": {"role": "user", "content": "Where is my order?"},
     "Release": {"status": "approved", "message": "Shorter greeting"},
@@ -116,12 +116,12 @@ SCHEMA_VALUES: dict[str, dict[str, Any]] = {
     "SkillFile": {"name": "refunds", "text": "---\nname: refunds\ndescription: Handles refunds.\n---\n"},
     "OfferedSkill": {"name": "refunds"},
     "ServedSkill": {"name": "refunds", "description": "Handles refunds.", "body": "Ask for the order."},
-    "Soul": {"slug": "patient", "label": "Patient", "text": "You never hurry anyone."},
-    "Source": {"slug": "handbook", "label": "Handbook", "kind": "folder", "files": {"current": 12}},
+    "Soul": {"slug": "patient", "name": "Patient", "text": "You never hurry anyone."},
+    "Source": {"slug": "handbook", "name": "Handbook", "kind": "folder", "files": {"current": 12}},
     "Task": {"title": "Answer the backlog", "status": "open", "steps": [{"title": "Sort", "is_done": True}]},
     "Tool": {"name": "search", "description": "Searches the catalogue.", "parameters": "{}"},
     "ToolDefinition": {"name": "search", "description": "Searches.", "parameters": {"type": "object"}},
-    "UserProfile": {"slug": "shop", "label": "Shop", "name": "Ada", "timezone": "Europe/Oslo"},
+    "UserProfile": {"slug": "shop", "name": "Shop", "display_name": "Ada", "timezone": "Europe/Oslo"},
     "Waiver": {"until": "2026-04-01"},
 }
 # Request bodies by the title of their schema. Other bodies have their required fields.

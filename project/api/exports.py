@@ -11,15 +11,8 @@ from typing import Any
 from django.urls import URLPattern
 
 from core.db.replica import iterate_replica
-from personas.agents.api import (
-    AgentResource,
-    ChannelResource,
-    IdentityResource,
-    SoulResource,
-    ToolResource,
-    UserProfileResource,
-)
-from personas.agents.views import AgentPages, IdentityPages, SoulPages
+from personas.agents.api import AgentResource
+from personas.agents.views import AgentPages
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.record_resource import LIST_PARAMS, RecordResource
@@ -39,13 +32,19 @@ from personas.api_keys.views import KEY_EXPORT_COLUMNS
 from personas.audit.api import AUDIT_FILTERS, list_matching_events
 from personas.audit.audited_export import audit_export
 from personas.audit.views import AUDIT_EXPORT_COLUMNS
+from personas.channels.api import ChannelResource
 from personas.channels.views import ChannelPages
+from personas.identities.api import IdentityResource
+from personas.identities.views import IdentityPages
 from personas.members.api import MEMBER_FILTERS, list_matching_members
 from personas.members.views import MEMBER_EXPORT_COLUMNS
 from personas.memories.api import MemoryResource
 from personas.memories.views import MemoryPages
 from personas.records.views import RecordPages
 from personas.roles import Permission
+from personas.souls.api import SoulResource
+from personas.souls.views import SoulPages
+from personas.tools.api import ToolResource
 from personas.tools.views import ToolPages
 from personas.ui.export import (
     EXPORT_CONTENT_TYPES,
@@ -54,6 +53,7 @@ from personas.ui.export import (
     build_export_disposition,
     build_export_stream,
 )
+from personas.user_profiles.api import UserProfileResource
 from personas.user_profiles.views import UserProfilePages
 from personas.work.api import ResponsibilityResource, TaskResource
 from personas.work.views import ResponsibilityPages, TaskPages

@@ -8,6 +8,11 @@ import personas.api.url_converters  # noqa: F401  # registers the path converter
 
 RESOURCE_MODULES = (
     "personas.agents.api",
+    "personas.identities.api",
+    "personas.souls.api",
+    "personas.user_profiles.api",
+    "personas.channels.api",
+    "personas.tools.api",
     "personas.memories.api",
     "personas.work.api",
     "personas.api_keys.api",

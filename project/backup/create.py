@@ -12,7 +12,7 @@ import django
 from django.db import connection
 from django.utils import timezone
 
-from project.backup import checkpoint_files, endings, pg_dump, postgres_copy, sqlite
+from project.backup import checkpoint_backup, endings, pg_dump, postgres_copy, sqlite
 from project.backup.checksums import checksum_tables, list_applied_migrations
 from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestricted_role
 from project.backup.manifest import Manifest, write_manifest
@@ -35,7 +35,7 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
     try:
         require_unrestricted_role()
         with create_folder_atomically(target) as draft:
-            checkpoint_files.copy_checkpoint_files(draft)
+            checkpoint_backup.copy_checkpoint_files(draft)
             # Before the snapshot is opened: it then contains every ending of the copied journal.
             position = endings.copy_journal(draft)
             manifest = dump_database(draft, sample)

@@ -11,7 +11,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from project.backup.checkpoint_files import CHECKPOINTS_FOLDER
+from project.backup.checkpoint_backup import CHECKPOINTS_FOLDER
 from project.backup.errors import BackupError
 from project.backup.manifest import Manifest
 from project.journal import selectors
@@ -27,7 +27,7 @@ from project.journal.files import (
     read_journal,
 )
 from project.journal.services import get_journal_folder
-from prompts.integrity.checkpoints import NoSigningKey
+from prompts.integrity.checkpoint_signer import NoSigningKey
 
 log = structlog.get_logger(__name__)
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from project.backup.errors import BackupError
-from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
+from prompts.integrity.checkpoint_signer import NoSigningKey, load_signing_key
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.proof.json_reader import read_record
 from prompts.proof.signatures import StatementSignature, is_signature_valid, sign_body
 
 MANIFEST_NAME = "manifest.json"
-# Format 1 had no signature and no position in the journal.
-MANIFEST_FORMAT, READABLE_FORMATS = 2, (1, 2)
+MANIFEST_FORMAT = 1
 SIGNATURE_DOMAIN = "backup-manifest"
 BLOCK_SIZE = 1024 * 1024
 
@@ -91,7 +90,7 @@ def read_manifest(folder: Path) -> Manifest:
 def parse_manifest(folder: Path) -> Manifest:
     try:
         body: dict[str, Any] = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-        if body.get("format") not in READABLE_FORMATS:
+        if body.get("format") != MANIFEST_FORMAT:
             raise BackupError(
                 f"This backup has the format {body.get('format')}, but this release reads {MANIFEST_FORMAT}."
             )

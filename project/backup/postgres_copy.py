@@ -14,7 +14,6 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from project.backup.checksums import list_backup_tables, list_tables
-from project.database.replaced_migrations import add_replacements
 from prompts.ledger.partitions import (
     LedgerPartition,
     list_partitions,
@@ -124,7 +123,7 @@ def parse_bound(text: str | None) -> datetime | None:
 
 def create_tables(migrations: list[list[str]]) -> None:
     """Apply the migrations that the backup lists. Newer migrations must run after the rows are loaded."""
-    applied = add_replacements({(app, name) for app, name in migrations})
+    applied = {(app, name) for app, name in migrations}
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     known = [node for node in graph.nodes if node in applied]

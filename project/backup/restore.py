@@ -9,7 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from personas.models import Workspace
-from project.backup import checkpoint_files, pg_dump, postgres_copy, sqlite
+from project.backup import checkpoint_backup, pg_dump, postgres_copy, sqlite
 from project.backup.checksums import checksum_tables, find_filled_table, list_applied_migrations
 from project.backup.endings import (
     EndingsSinceBackup,
@@ -23,14 +23,8 @@ from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestric
 from project.backup.manifest import Manifest, read_manifest, require_signature
 from project.backup.samples import find_changed_prompts, list_chain_heads
 from project.backup.snapshot import open_snapshot
-from project.database.replaced_migrations import (
-    IncompleteMigrations,
-    add_replacements,
-    list_known_migrations,
-    require_complete_migrations,
-)
 from project.supervisor.prepare_database import disable_statement_timeout
-from prompts.integrity.checkpoints import write_checkpoint_copies
+from prompts.integrity.checkpoint_signer import write_checkpoint_copies
 from prompts.integrity.verify import verify_workspace
 from prompts.ledger.partitions import create_partitions
 
@@ -85,8 +79,7 @@ def check_compatibility(manifest: Manifest) -> None:
     vendor = manifest.database["vendor"]
     if vendor != connection.vendor:
         raise BackupError(f"This is a backup of {vendor}, but the database is {connection.vendor}.")
-    loader, applied = MigrationLoader(None), {(app, name) for app, name in manifest.migrations}
-    known = list_known_migrations(loader)
+    known = MigrationLoader(None).disk_migrations
     unknown = [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]
     # Check our own apps only. An unknown migration of another app is no problem: the app may have been
     # removed, or its migrations squashed.
@@ -95,10 +88,6 @@ def check_compatibility(manifest: Manifest) -> None:
         raise BackupError(
             f"This backup was created by a newer release (it has {ours[-1]}). Restore it with that release."
         )
-    try:
-        require_complete_migrations(loader, applied)
-    except IncompleteMigrations as error:
-        raise BackupError(f"This backup cannot be restored: {error}") from error
 
 
 def require_empty_database(manifest: Manifest) -> None:
@@ -106,8 +95,7 @@ def require_empty_database(manifest: Manifest) -> None:
         raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty database.")
     # Tables of the backup's release may exist. Tables of a later release may not, because the restore would
     # not remove them.
-    migrations = add_replacements({(app, name) for app, name in manifest.migrations})
-    if any((app, name) not in migrations for app, name in list_applied_migrations()):
+    if any(migration not in manifest.migrations for migration in list_applied_migrations()):
         raise BackupError(
             "This database has newer migrations than the backup. Restore into a database without tables."
         )
@@ -149,7 +137,7 @@ def verify_restore(
     if changed := find_changed_prompts(prompts):
         raise BackupError(f"{len(changed)} of {len(prompts)} sampled prompts differ. {MISMATCH_ADVICE}")
     report(f"{len(prompts)} sampled prompts are byte-for-byte identical.")
-    folder = checkpoint_files.restore_checkpoint_files(source)
+    folder = checkpoint_backup.restore_checkpoint_files(source)
     if folder:
         report(f"Existing checkpoint files were moved to {folder}.")
     return folder

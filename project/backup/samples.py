@@ -8,7 +8,7 @@ from django.db.models import Max, Min
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.integrity.checkpoints import build_statement, get_current_heads
+from prompts.integrity.checkpoint_signer import build_statement, get_current_heads
 from prompts.models import Checkpoint, PromptVersion
 from prompts.replay.services import load_version_contents
 

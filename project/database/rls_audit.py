@@ -59,7 +59,7 @@ def find_policy_gaps(policies: list[TablePolicy], column: str) -> Iterator[str]:
         yield "row-level security is disabled"
     if [policy.name for policy in policies] != [POLICY_NAME]:
         # Permissive policies are combined with OR: a second one would allow more rows.
-        yield f"it has other policies than {POLICY_NAME}"
+        yield f"it has policies other than {POLICY_NAME}"
     for policy in policies:
         if policy.command != ALL_COMMANDS or not all(
             has_workspace_condition(expression, column) for expression in (policy.using, policy.with_check)

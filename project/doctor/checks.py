@@ -27,7 +27,7 @@ from personas.webhooks.stored_secrets import count_endpoint_secrets
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
 from project.database.roles import is_role_restricted
-from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 from project.metrics.gauges import (
     MetricCollector,
     collect_build_queue,
@@ -35,7 +35,7 @@ from project.metrics.gauges import (
 )
 from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
+from prompts.integrity.checkpoint_signer import NoSigningKey, load_signing_key
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.proof.signing_keys import get_key_id
 
@@ -54,13 +54,13 @@ START_QUEUE_ADVICE = "Start a worker without `--queues`, or one for each queue a
 QUEUE_REPLY_SECONDS = 1.0
 
 
-def check_workers() -> Iterator[Finding]:
+def check_workers() -> Iterator[DoctorFinding]:
     yield check_heartbeat()
     yield check_queue("build queue", collect_build_queue)
     yield check_queue("refresh queue", collect_refresh_queue)
 
 
-def check_heartbeat() -> Finding:
+def check_heartbeat() -> DoctorFinding:
     heartbeat = cache.get(HEARTBEAT_KEY)
     if heartbeat is None:
         return report_failure("worker", "No worker has reported for minutes.", START_WORKER_ADVICE)
@@ -73,7 +73,7 @@ def check_heartbeat() -> Finding:
     )
 
 
-def check_queue_workers() -> Iterator[Finding]:
+def check_queue_workers() -> Iterator[DoctorFinding]:
     """Check that each queue has a worker. Workers answer at once, also while all their processes are busy."""
     replies = app.control.inspect(timeout=QUEUE_REPLY_SECONDS).active_queues() or {}
     served = {queue["name"] for queues in replies.values() for queue in queues}
@@ -85,7 +85,7 @@ def check_queue_workers() -> Iterator[Finding]:
         yield report_ok(QUEUES_CHECK, f"Each of the {len(settings.CELERY_TASK_QUEUES)} queues has a worker.")
 
 
-def check_queue(name: str, collect: MetricCollector) -> Finding:
+def check_queue(name: str, collect: MetricCollector) -> DoctorFinding:
     """Check how long the oldest entry of a queue has been waiting."""
     count, oldest = (family.samples[0].value for family in collect())
     message = f"{count:.0f} waiting, the oldest for {oldest:.0f} s."
@@ -98,7 +98,7 @@ def check_queue(name: str, collect: MetricCollector) -> Finding:
     return report_ok(name, message)
 
 
-def check_disks() -> Iterator[Finding]:
+def check_disks() -> Iterator[DoctorFinding]:
     places = {"var disk": settings.VAR, "checkpoint disk": settings.DRAMATIS_CHECKPOINT_DIR}
     if connection.vendor == "sqlite":
         places["database disk"] = Path(str(connection.settings_dict["NAME"])).parent
@@ -106,7 +106,7 @@ def check_disks() -> Iterator[Finding]:
         yield check_disk_space(name, find_existing_folder(Path(place)))
 
 
-def check_disk_space(name: str, place: Path) -> Finding:
+def check_disk_space(name: str, place: Path) -> DoctorFinding:
     usage = shutil.disk_usage(place)
     share = usage.free / usage.total if usage.total else 0.0
     message = f"{usage.free / 1e9:.1f} GB free of {usage.total / 1e9:.1f} ({share:.0%})."
@@ -126,7 +126,7 @@ def check_disk_space(name: str, place: Path) -> Finding:
     )
 
 
-def check_file_modes() -> Iterator[Finding]:
+def check_file_modes() -> Iterator[DoctorFinding]:
     """Check that other users of the machine cannot read the database file and our folders."""
     places = [Path(settings.VAR), Path(settings.DRAMATIS_CHECKPOINT_DIR)]
     if connection.vendor == "sqlite" and not connection.is_in_memory_db():  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ def check_file_modes() -> Iterator[Finding]:
         yield report_ok(FILES_CHECK, "Only the owner can access the database file and folders.")
 
 
-def check_call_quota() -> Iterator[Finding]:
+def check_call_quota() -> Iterator[DoctorFinding]:
     """Warn about workspaces that have nearly used up today's quota of call data."""
     quota: int = settings.DRAMATIS_CALL_BYTES_PER_DAY
     if not quota:
@@ -166,13 +166,13 @@ MIN_SECRET_LENGTH = 50
 SETTINGS_CHECK = "settings"
 
 
-def check_settings() -> Iterator[Finding]:
+def check_settings() -> Iterator[DoctorFinding]:
     findings = [*check_environment_mode(), *check_public_url(), *check_access_settings()]
     yield from findings or [report_ok(SETTINGS_CHECK, "No problems found.")]
     yield check_signing_key()
 
 
-def check_environment_mode() -> Iterator[Finding]:
+def check_environment_mode() -> Iterator[DoctorFinding]:
     if not settings.PRODUCTION:
         yield report_warning(
             SETTINGS_CHECK,
@@ -189,7 +189,7 @@ def check_environment_mode() -> Iterator[Finding]:
         )
 
 
-def check_public_url() -> Iterator[Finding]:
+def check_public_url() -> Iterator[DoctorFinding]:
     host = urlsplit(settings.PUBLIC_URL).hostname or ""
     if settings.PRODUCTION and not settings.TLS:
         yield report_warning(
@@ -217,7 +217,7 @@ def check_public_url() -> Iterator[Finding]:
         )
 
 
-def check_access_settings() -> Iterator[Finding]:
+def check_access_settings() -> Iterator[DoctorFinding]:
     if settings.PRODUCTION and not settings.DRAMATIS_REQUIRE_OWNER_MFA:
         yield report_warning(
             SETTINGS_CHECK,
@@ -230,7 +230,7 @@ def check_access_settings() -> Iterator[Finding]:
         )
 
 
-def check_signing_key() -> Finding:
+def check_signing_key() -> DoctorFinding:
     """Check the keys of checkpoints: the trusted ones, and the one that signs if this process has it."""
     name = "signing key"
     try:
@@ -259,18 +259,18 @@ def check_signing_key() -> Finding:
 SECRETS_CHECK, WEBHOOKS_CHECK = "second factors", "webhook secrets"
 
 
-def check_second_factors() -> Iterator[Finding]:
+def check_second_factors() -> Iterator[DoctorFinding]:
     """Check that all second factors are encrypted, and that the configured keys decrypt them."""
     effect = "their users cannot sign in with them"
     yield from check_secret_counts(SECRETS_CHECK, count_factor_secrets(), effect)
 
 
-def check_webhook_secrets() -> Iterator[Finding]:
+def check_webhook_secrets() -> Iterator[DoctorFinding]:
     """Check the secrets of webhook endpoints in the same way."""
     yield from check_secret_counts(WEBHOOKS_CHECK, count_endpoint_secrets(), "their endpoints get no events")
 
 
-def check_secret_counts(name: str, counts: SecretCounts, effect: str) -> Iterator[Finding]:
+def check_secret_counts(name: str, counts: SecretCounts, effect: str) -> Iterator[DoctorFinding]:
     if counts.unreadable:
         yield report_failure(
             name,
@@ -294,7 +294,7 @@ def check_secret_counts(name: str, counts: SecretCounts, effect: str) -> Iterato
 REPLICA_CHECK = "replica"
 
 
-def check_replica() -> Iterator[Finding]:
+def check_replica() -> Iterator[DoctorFinding]:
     """Check the replica, if one is configured.
 
     Problems are warnings and not failures, because pages are read from the primary if the replica fails.
@@ -311,7 +311,7 @@ def check_replica() -> Iterator[Finding]:
         )
 
 
-def check_replica_lag() -> Finding:
+def check_replica_lag() -> DoctorFinding:
     with connection.cursor() as cursor:
         cursor.execute(PRIMARY_POSITION_SQL)
         position, _ = cursor.fetchone()
@@ -336,7 +336,7 @@ def check_replica_lag() -> Finding:
 NODES_CHECK = "nodes"
 
 
-def check_nodes() -> Iterator[Finding]:
+def check_nodes() -> Iterator[DoctorFinding]:
     """Check the workers of Citus, if the database has any."""
     states = list_node_states() if connection.vendor == "postgresql" else {}
     lost = [node for node, is_up in states.items() if not is_up]
@@ -354,7 +354,7 @@ RLS_CHECK = "row-level security"
 RLS_INACTIVE_MESSAGE = "Not effective: workspaces are separated by queries only."
 
 
-def check_row_level_security() -> Iterator[Finding]:
+def check_row_level_security() -> Iterator[DoctorFinding]:
     if connection.vendor != "postgresql":
         yield report_rls_inactive("Use PostgreSQL; SQLite has no roles.")
         return
@@ -370,7 +370,7 @@ def check_row_level_security() -> Iterator[Finding]:
         yield report_rls_inactive("Create a role with manage.py create_db_role, and use it in DATABASE_URL.")
 
 
-def report_rls_inactive(advice: str) -> Finding:
+def report_rls_inactive(advice: str) -> DoctorFinding:
     return (
         report_warning(RLS_CHECK, RLS_INACTIVE_MESSAGE, advice)
         if settings.PRODUCTION

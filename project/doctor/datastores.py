@@ -9,8 +9,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from project.database.replaced_migrations import IncompleteMigrations, require_complete_migrations
-from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 from project.redis_client import connect_redis
 from prompts.ledger.partitions import (
     add_months,
@@ -31,7 +30,7 @@ LEDGER_MONTHS_ADVICE = (
 DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
-def check_database() -> Iterator[Finding]:
+def check_database() -> Iterator[DoctorFinding]:
     yield check_database_version()
     yield check_migrations()
     if connection.vendor == "postgresql":
@@ -47,7 +46,7 @@ def fetch_value(query: str) -> Any:
         return cursor.fetchone()[0]
 
 
-def check_database_version() -> Finding:
+def check_database_version() -> DoctorFinding:
     if connection.vendor == "postgresql":
         version = str(fetch_value("SHOW server_version"))
         is_old, oldest = int(version.partition(".")[0]) < MIN_POSTGRES_VERSION, str(MIN_POSTGRES_VERSION)
@@ -65,19 +64,15 @@ def check_database_version() -> Finding:
     return report_ok("database", f"{name} responds.")
 
 
-def check_migrations() -> Finding:
+def check_migrations() -> DoctorFinding:
     executor = MigrationExecutor(connection)
-    try:
-        require_complete_migrations(executor.loader, executor.loader.applied_migrations)
-    except IncompleteMigrations as error:
-        return report_failure("migrations", str(error), "Upgrade the database as described there.")
     pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if pending:
         return report_failure("migrations", f"{len(pending)} are not applied.", "Run manage.py migrate.")
     return report_ok("migrations", "All are applied.")
 
 
-def check_durability() -> Finding:
+def check_durability() -> DoctorFinding:
     off = [name for name in DURABILITY_SETTINGS if fetch_value(f"SHOW {name}") == "off"]
     if off:
         return report_failure(
@@ -88,7 +83,7 @@ def check_durability() -> Finding:
     return report_ok("durability", "Committed data survives a power failure.")
 
 
-def check_clock_skew() -> Finding:
+def check_clock_skew() -> DoctorFinding:
     """Compare the clock of this machine with that of the database server.
 
     The server reads its clock about halfway between sending the query and receiving the result.
@@ -109,7 +104,7 @@ def check_clock_skew() -> Finding:
     return report_ok("clocks", message)
 
 
-def check_ledger_months() -> Finding:
+def check_ledger_months() -> DoctorFinding:
     """Check that the ledger has a partition for the next month.
 
     Also check that all partitions have their triggers and row-level security, and that the default partition
@@ -141,7 +136,7 @@ def check_ledger_months() -> Finding:
 # --- Redis ---------------------------------------------------------------------------------------------
 
 
-def check_redis() -> Iterator[Finding]:
+def check_redis() -> Iterator[DoctorFinding]:
     with connect_redis(settings.REDIS_URL) as client:
         info: Mapping[str, Any] = client.info()
     yield check_redis_version(info)
@@ -149,7 +144,7 @@ def check_redis() -> Iterator[Finding]:
     yield check_redis_eviction(info)
 
 
-def check_redis_version(info: Mapping[str, Any]) -> Finding:
+def check_redis_version(info: Mapping[str, Any]) -> DoctorFinding:
     is_valkey = "valkey_version" in info
     name, oldest = ("Valkey", MIN_VALKEY_VERSION) if is_valkey else ("Redis", MIN_REDIS_VERSION)
     version = str(info.get("valkey_version") or info.get("redis_version", "0"))
@@ -159,7 +154,7 @@ def check_redis_version(info: Mapping[str, Any]) -> Finding:
     return report_ok("redis", message)
 
 
-def check_redis_persistence(info: Mapping[str, Any]) -> Finding:
+def check_redis_persistence(info: Mapping[str, Any]) -> DoctorFinding:
     if not int(info.get("aof_enabled", 0)):
         return report_warning(
             "redis file",
@@ -171,7 +166,7 @@ def check_redis_persistence(info: Mapping[str, Any]) -> Finding:
     return report_ok("redis file", "Waiting jobs survive a restart.")
 
 
-def check_redis_eviction(info: Mapping[str, Any]) -> Finding:
+def check_redis_eviction(info: Mapping[str, Any]) -> DoctorFinding:
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         return report_failure(

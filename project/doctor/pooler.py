@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from project.database.config import build_limits
 from project.database.postgresql.base import DatabaseWrapper
 from project.database.postgresql.rls_cursor import is_connection_restricted
-from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 
 POOLER_CHECK = "pooler"
 # Identifies the database and the table on every connection to it.
@@ -23,7 +23,7 @@ REFUSED_OPTIONS = "unsupported startup parameter"
 TWO_URLS_ADVICE = "Set DATABASE_URL to the server itself, and DATABASE_POOLED_URL to the pooler."
 
 
-def check_pooler() -> Iterator[Finding]:
+def check_pooler() -> Iterator[DoctorFinding]:
     """Check that DATABASE_URL leads to the server itself, and DATABASE_POOLED_URL to the same database."""
     if connection.vendor != "postgresql":
         return
@@ -52,7 +52,7 @@ def is_behind_pooler(wrapper: Any) -> bool:
     return bool(wrapper.connection.info.backend_pid != fetch_row(wrapper, "SELECT pg_backend_pid()")[0])
 
 
-def check_pooled_url(direct: Any, config: dict[str, Any]) -> Iterator[Finding]:
+def check_pooled_url(direct: Any, config: dict[str, Any]) -> Iterator[DoctorFinding]:
     with closing(open_wrapper(config)) as pooled:
         try:
             yield from check_pooled_connection(direct, pooled)
@@ -64,7 +64,7 @@ def check_pooled_url(direct: Any, config: dict[str, Any]) -> Iterator[Finding]:
             )
 
 
-def check_pooled_connection(direct: Any, pooled: Any) -> Iterator[Finding]:
+def check_pooled_connection(direct: Any, pooled: Any) -> Iterator[DoctorFinding]:
     if fetch_row(pooled, SAME_DATABASE_SQL) != fetch_row(direct, SAME_DATABASE_SQL):
         yield report_failure(
             POOLER_CHECK,

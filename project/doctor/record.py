@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from personas.models import Workspace
-from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 from project.journal.services import find_journal_problem
-from prompts.hashed_rows import build_block_row
 from prompts.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.integrity.verify import verify_workspace
@@ -19,6 +18,7 @@ from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
 from prompts.proof.ledger_blocks import LedgerTimes
 from prompts.proof.signing_keys import UnusableKey, load_public_key
+from prompts.proof_rows import build_block_row
 
 RECORD_CHECK = "record"
 # Number of versions checked in each workspace, newest first, and the time limit for all workspaces.
@@ -26,7 +26,7 @@ HEADS_PER_WORKSPACE, TIME_LIMIT_SECONDS = 5, 20.0
 RECORD_ADVICE = "Do not change the database. Run manage.py verify_chain, and compare with a backup."
 
 
-def check_record(*, full: bool = False) -> Iterator[Finding]:
+def check_record(*, full: bool = False) -> Iterator[DoctorFinding]:
     deadline, checked = time.monotonic() + TIME_LIMIT_SECONDS, 0
     workspaces = list(Workspace.objects.filter(removed_at=None).order_by("pk"))
     for workspace in workspaces:
@@ -95,7 +95,7 @@ MAX_NAMED_WORKSPACES = 5
 LAG_ADVICE = "Check that worker and beat are running, and search the worker's log for workspace_job_failed."
 
 
-def check_ledger_times() -> Iterator[Finding]:
+def check_ledger_times() -> Iterator[DoctorFinding]:
     """Report workspaces whose newest blocks have rows with times from a clock that was wrong."""
     faults = {}
     for workspace in Workspace.objects.filter(removed_at=None).order_by("pk"):
@@ -116,7 +116,7 @@ def check_ledger_times() -> Iterator[Finding]:
         yield report_ok(LEDGER_TIMES_CHECK, "The times in the newest blocks are in order.")
 
 
-def check_lag() -> Iterator[Finding]:
+def check_lag() -> Iterator[DoctorFinding]:
     """Report workspaces with rows that are unsealed, or changes that are unsigned, for too long."""
     lags = list_workspace_lags()
     unsealed = {lag.slug: lag.unsealed for lag in lags if lag.is_unsealed_too_long}
@@ -125,7 +125,7 @@ def check_lag() -> Iterator[Finding]:
     yield report_lag(SIGNING_CHECK, "an unsigned change", unsigned, MAX_UNSIGNED_TIME)
 
 
-def report_lag(name: str, what: str, late: dict[str, timedelta], limit: timedelta) -> Finding:
+def report_lag(name: str, what: str, late: dict[str, timedelta], limit: timedelta) -> DoctorFinding:
     minutes = limit.total_seconds() / 60
     if not late:
         return report_ok(name, f"No workspace has {what} older than {minutes:.0f} minutes.")
@@ -152,7 +152,7 @@ JOURNAL_ADVICE = (
 )
 
 
-def check_journal() -> Iterator[Finding]:
+def check_journal() -> Iterator[DoctorFinding]:
     """Check that the journal of endings is up to date, which a restore depends on."""
     if problem := find_journal_problem():
         yield report_failure(JOURNAL_CHECK, problem, JOURNAL_ADVICE)

@@ -13,7 +13,7 @@ class FindingState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """Result of one check. `advice` tells the operator what to do."""
 
     name: str
@@ -26,13 +26,13 @@ class Finding:
         return {"name": self.name, "state": self.state, "words": self.message, "advice": self.advice}
 
 
-def report_ok(name: str, message: str) -> Finding:
-    return Finding(name, FindingState.OK, message)
+def report_ok(name: str, message: str) -> DoctorFinding:
+    return DoctorFinding(name, FindingState.OK, message)
 
 
-def report_warning(name: str, message: str, advice: str) -> Finding:
-    return Finding(name, FindingState.WARN, message, advice)
+def report_warning(name: str, message: str, advice: str) -> DoctorFinding:
+    return DoctorFinding(name, FindingState.WARN, message, advice)
 
 
-def report_failure(name: str, message: str, advice: str) -> Finding:
-    return Finding(name, FindingState.FAIL, message, advice)
+def report_failure(name: str, message: str, advice: str) -> DoctorFinding:
+    return DoctorFinding(name, FindingState.FAIL, message, advice)

@@ -18,12 +18,12 @@ from project.doctor.checks import (
 from project.doctor.datastores import check_database, check_redis
 from project.doctor.pooler import check_pooler
 from project.doctor.record import check_journal, check_lag, check_ledger_times, check_record
-from project.doctor.results import Finding, FindingState, report_failure
+from project.doctor.results import DoctorFinding, FindingState, report_failure
 
-DoctorCheck = Callable[[], Iterator[Finding]]
+DoctorCheck = Callable[[], Iterator[DoctorFinding]]
 
 
-def run_checks(*, full: bool = False) -> list[Finding]:
+def run_checks(*, full: bool = False) -> list[DoctorFinding]:
     checks: dict[str, tuple[DoctorCheck, str]] = {
         "settings": (check_settings, "Compare your variables with .env.example."),
         "database": (
@@ -57,7 +57,7 @@ def run_checks(*, full: bool = False) -> list[Finding]:
     ]
 
 
-def run_guarded_check(name: str, check: DoctorCheck, advice: str) -> Iterator[Finding]:
+def run_guarded_check(name: str, check: DoctorCheck, advice: str) -> Iterator[DoctorFinding]:
     try:
         yield from check()
     # Any error becomes a finding, so that the other checks still run. Only the type of the error is reported,
@@ -66,5 +66,5 @@ def run_guarded_check(name: str, check: DoctorCheck, advice: str) -> Iterator[Fi
         yield report_failure(name, f"The check failed ({type(error).__name__}).", advice)
 
 
-def has_passed(findings: list[Finding]) -> bool:
+def has_passed(findings: list[DoctorFinding]) -> bool:
     return all(finding.state != FindingState.FAIL for finding in findings)

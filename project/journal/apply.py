@@ -216,9 +216,9 @@ def repeat_erasure(ending: Ending, applied: AppliedEndings) -> None:
         return
     person = User.objects.filter(pk=ending["person"] or 0, date_joined__lte=at).first()
     erasure = erase_record(
-        record, reason=ending["reason"], by=Actor(label=ending["person_label"], user=person)
+        record, reason=ending["reason"], by=Actor(label=ending["author_label"], user=person)
     )
-    if erasure.state == ErasureProgress.REBUILDING:
+    if erasure.status == ErasureProgress.REBUILDING:
         erase_pending_call_data(erasure.workspace_id, erasure.pk)
         finish_erasure(erasure.workspace_id, erasure.pk)
     tombstones.filter(pk=erasure.pk).update(at=at)

@@ -148,7 +148,7 @@ def iterate_erasures(since: datetime) -> Iterator[Ending]:
             record=erasure.kind,
             reason=erasure.reason,
             person=erasure.person_id,
-            person_label=erasure.person_label,
+            author_label=erasure.author_label,
         )
 
 

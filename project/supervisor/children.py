@@ -34,7 +34,7 @@ def lock_var(var: Path, port: int) -> IO[str]:
     """Lock the folder of the data for this process, which must keep the returned file open.
 
     A second product in the same folder would replace the socket of the broker. The lock ends with the
-    process, also if it is killed.
+    process, even if the process is killed.
     """
     var.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = (var / "run.lock").open("a+", encoding="utf-8")

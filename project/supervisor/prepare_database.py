@@ -9,8 +9,6 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from project.database.replaced_migrations import IncompleteMigrations, require_complete_migrations
-
 
 class DatabaseNotReady(Exception):
     """The database cannot be used; the message is shown to the user."""
@@ -25,7 +23,7 @@ def prepare_database(*, empty: bool) -> str:
         settings.VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
         migrate_database()
         needs_demo = not empty and not has_workspaces()
-    except (DatabaseError, IncompleteMigrations, OSError) as error:
+    except (DatabaseError, OSError) as error:
         reason = " ".join(str(error).split())
         raise DatabaseNotReady(f"The database {get_database_name()} cannot be used: {reason}") from error
     secret = ""
@@ -43,7 +41,6 @@ def migrate_database() -> None:
     That is checked first, because the migrate command takes a second even if there is nothing to do.
     """
     executor = MigrationExecutor(connection)
-    require_complete_migrations(executor.loader, executor.loader.applied_migrations)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         disable_statement_timeout()
         call_command("migrate", verbosity=0, interactive=False, skip_checks=True)

@@ -108,9 +108,9 @@ def build_persona_card(
 def get_persona_text(row: Record) -> tuple[str, list[str]]:
     """Return the long text of a record, and short facts such as name and time zone."""
     if isinstance(row, Identity):
-        return row.text, [fact for fact in (row.name, row.creature, row.vibe) if fact]
+        return row.text, [fact for fact in (row.display_name, row.creature, row.vibe) if fact]
     if isinstance(row, UserProfile):
-        return row.notes, [fact for fact in (row.name, row.timezone, row.location) if fact]
+        return row.notes, [fact for fact in (row.display_name, row.timezone, row.location) if fact]
     return cast("Soul", row).text or DEFAULT_SOUL, []
 
 

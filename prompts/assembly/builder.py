@@ -13,10 +13,11 @@ from prompts.assembly.normalize import check_encodable_texts, normalize_inputs
 from prompts.assembly.report import (
     VOLATILITY_RANKS,
     AssemblyReport,
+    OmissionReason,
     PartReport,
     find_cache_boundaries,
 )
-from prompts.assembly.segments import TURN, Segment, get_texts_by_section, normalize_section_name
+from prompts.assembly.segments import TURN, Segment, get_texts_by_section
 from prompts.assembly.skill_rules import exclude_invalid_names
 from prompts.assembly.slots import Message, Slots, fill_segments
 from prompts.assembly.tool_definitions import (
@@ -28,7 +29,6 @@ from prompts.assembly.tool_definitions import (
 from prompts.assembly.unplaced_inputs import list_unplaced_inputs, list_unplaced_slots
 
 new_tuple = tuple.__new__
-EMPTY_SLOT_REASON = "the call says nothing"
 
 
 class AssembledPrompt(NamedTuple):
@@ -45,9 +45,8 @@ class AssembledPrompt(NamedTuple):
 def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     """Assemble a prompt without filling its slots: each slot contains its placeholder or default text."""
     limits = inputs.limits
-    part_limits = {normalize_section_name(name): limit for name, limit in limits.parts.items()}
     listed_inputs, rejected_skills = exclude_invalid_names(inputs)
-    assembled = assemble_parts(layout, listed_inputs, part_limits)
+    assembled = assemble_parts(layout, listed_inputs, limits.parts)
     text = "".join(assembled.texts)
     if "\r" in text:
         return build_prompt(layout, normalize_inputs(inputs))
@@ -56,7 +55,7 @@ def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     problems = (*(rejected_skills if "skills" in layout.used else ()), *layout.problems(inputs))
     if limits.total is not None and len(text) > limits.total:
         assembled, over = fit_to_budget(
-            layout, part_limits, limits.total, partial(assemble_parts, layout, inputs)
+            layout, limits.parts, limits.total, partial(assemble_parts, layout, inputs)
         )
         text, problems = "".join(assembled.texts), problems + over
     report = (
@@ -89,7 +88,7 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
         if part.name in limits:
             body, cut = (part.shorten or cut_chunks)(body, limits[part.name])
         text = part.place(segments, body, slot_data)
-        parts.append(new_tuple(PartReport, (part.name, len(text), cut, "")))
+        parts.append(new_tuple(PartReport, (part.name, len(text), cut, None)))
         texts.append(text)
         if part.volatility != volatility:
             volatility = part.volatility
@@ -151,7 +150,7 @@ def build_filled_part_reports(
         [
             part._replace(
                 kept=sizes.get(part.name, 0),
-                omitted=part.omitted or EMPTY_SLOT_REASON * (part.name not in sizes),
+                omitted=part.omitted or (OmissionReason.NOT_IN_CALL if part.name not in sizes else None),
             )
             for part in parts
         ]

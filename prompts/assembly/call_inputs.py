@@ -10,7 +10,7 @@ from typing import Any
 
 from prompts.assembly.data_inventory import is_hidden_field
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.inputs import Data, JsonObject, Limits, PromptInputs, Text, Tool
+from prompts.assembly.inputs import Data, JsonObject, Limits, PromptInputs, Text, ToolInput
 from prompts.assembly.segments import SESSION, TURN, Origin
 from prompts.assembly.slots import CallLimits, CallTool, Slots
 
@@ -85,14 +85,14 @@ def get_call_limits(stored: Limits, call: CallLimits) -> Limits:
     return replace(stored, **values | {"parts": {**stored.parts, **call.parts}})
 
 
-def get_call_tools(stored: tuple[Tool, ...], defined: tuple[CallTool, ...]) -> list[Tool]:
+def get_call_tools(stored: tuple[ToolInput, ...], defined: tuple[CallTool, ...]) -> list[ToolInput]:
     """Return the stored tools, with a tool of the call in place of each stored tool of the same name."""
     tools = {tool.name: tool for tool in stored}
     return [*(tools | {tool.name: build_call_tool(tool) for tool in defined}).values()]
 
 
-def build_call_tool(tool: CallTool) -> Tool:
-    return Tool(
+def build_call_tool(tool: CallTool) -> ToolInput:
+    return ToolInput(
         tool.name,
         tool.description,
         tool.snippet,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from prompts.assembly.inputs import ContextFile, PromptInputs
+from prompts.assembly.inputs import ContextFileInput, PromptInputs
 from prompts.assembly.sections import fit_files, get_file_origin, join_chunks
 from prompts.assembly.segments import TextChunk, TextChunks
 from prompts.assembly.text import collapse_lines
@@ -32,7 +32,7 @@ def build_workspace_files(inputs: PromptInputs) -> TextChunks:
     return build_file_chunks([(get_file_name(file), file, text) for file, text in files])
 
 
-def prepare_workspace_files(files: Sequence[ContextFile]) -> list[ContextFile]:
+def prepare_workspace_files(files: Sequence[ContextFileInput]) -> list[ContextFileInput]:
     """Sort the files, remove the comments at their start, and drop files that have no other text."""
     ordered = sorted(files, key=lambda file: FILE_ORDER.get(get_file_name(file), len(FILE_ORDER)))
     return exclude_blank_files(
@@ -40,7 +40,7 @@ def prepare_workspace_files(files: Sequence[ContextFile]) -> list[ContextFile]:
     )
 
 
-def remove_leading_comments(file: ContextFile) -> ContextFile:
+def remove_leading_comments(file: ContextFileInput) -> ContextFileInput:
     """Remove HTML comments from the start of a file; an unclosed comment counts as text."""
     start = 0
     while comment := LEADING_COMMENT_PATTERN.match(file.text, start):
@@ -48,7 +48,7 @@ def remove_leading_comments(file: ContextFile) -> ContextFile:
     return replace(file, text=file.text[start:]) if start else file
 
 
-def build_file_chunks(files: Sequence[tuple[str, ContextFile, str]]) -> TextChunks:
+def build_file_chunks(files: Sequence[tuple[str, ContextFileInput, str]]) -> TextChunks:
     return join_chunks(
         [
             TextChunk(f"### {collapse_lines(name)}\n\n{text}", get_file_origin(file))
@@ -58,7 +58,9 @@ def build_file_chunks(files: Sequence[tuple[str, ContextFile, str]]) -> TextChun
     )
 
 
-def describe_truncated_files(inputs: PromptInputs, workspace_files: Sequence[ContextFile] = ()) -> list[str]:
+def describe_truncated_files(
+    inputs: PromptInputs, workspace_files: Sequence[ContextFileInput] = ()
+) -> list[str]:
     """Return a problem message for every file that the limits truncate."""
     files, limits = (*inputs.context_files, *workspace_files), inputs.limits
     sizes = [len(file.text) for file in files]
@@ -73,11 +75,11 @@ def describe_truncated_files(inputs: PromptInputs, workspace_files: Sequence[Con
     ]
 
 
-def exclude_blank_files(files: Sequence[ContextFile]) -> list[ContextFile]:
+def exclude_blank_files(files: Sequence[ContextFileInput]) -> list[ContextFileInput]:
     """Return the files that contain more than whitespace."""
     return [file for file in files if file.text and not file.text.isspace()]
 
 
-def get_file_name(file: ContextFile) -> str:
+def get_file_name(file: ContextFileInput) -> str:
     # A path on Windows has backslashes.
     return file.path[max(file.path.rfind("/"), file.path.rfind("\\")) + 1 :]

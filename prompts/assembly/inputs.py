@@ -6,7 +6,7 @@ Fields and class docstrings are published in the JSON schema.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from prompts.assembly.segments import Origin
 
@@ -23,7 +23,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Identity:
+class IdentityInput:
     """Who the agent is."""
 
     name: str = ""
@@ -35,7 +35,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class UserProfile:
+class UserProfileInput:
     """Whom the agent speaks to."""
 
     name: str = ""
@@ -46,20 +46,20 @@ class UserProfile:
 
 
 @dataclass(frozen=True)
-class Responsibility:
+class ResponsibilityInput:
     title: str
     text: str = ""
     origin: Origin = Origin("responsibility")
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryInput:
     text: str
     origin: Origin = Origin("memory")
 
 
 @dataclass(frozen=True)
-class ContextFile:
+class ContextFileInput:
     """A file found on disk, in the order it was discovered: outermost first."""
 
     path: str
@@ -68,7 +68,7 @@ class ContextFile:
 
 
 @dataclass(frozen=True)
-class Skill:
+class SkillInput:
     """Name and description of a skill; the body is loaded only on demand."""
 
     name: str
@@ -79,7 +79,7 @@ class Skill:
 
 
 @dataclass(frozen=True)
-class Tool:
+class ToolInput:
     """A tool the agent may call, or only plan with."""
 
     name: str
@@ -93,7 +93,7 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Channel:
+class ChannelInput:
     """Where the agent speaks."""
 
     name: str
@@ -138,22 +138,19 @@ class Limits:
 class PromptInputs:
     """One agent on one channel, ready to be assembled in any layout."""
 
-    # Whether the pi layout lists a tool without a snippet by its description.
-    describes_tools: ClassVar[bool] = True
-
     agent: str = ""
-    identity: Identity | None = None
+    identity: IdentityInput | None = None
     soul: Text | None = None
-    user: UserProfile | None = None
+    user: UserProfileInput | None = None
     instructions: Text | None = None
     base: Text | None = None
     append: Text | None = None
-    responsibilities: tuple[Responsibility, ...] = ()
-    memories: tuple[Memory, ...] = ()
-    context_files: tuple[ContextFile, ...] = ()
-    workspace_files: tuple[ContextFile, ...] = ()
-    skills: tuple[Skill, ...] = ()
-    tools: tuple[Tool, ...] = ()
+    responsibilities: tuple[ResponsibilityInput, ...] = ()
+    memories: tuple[MemoryInput, ...] = ()
+    context_files: tuple[ContextFileInput, ...] = ()
+    workspace_files: tuple[ContextFileInput, ...] = ()
+    skills: tuple[SkillInput, ...] = ()
+    tools: tuple[ToolInput, ...] = ()
     native_tools: bool = True
     working_directory: str = ""
     # The home directory on the bot's machine.
@@ -161,7 +158,7 @@ class PromptInputs:
     directories: tuple[str, ...] = ()
     # None: not stated. An empty tuple states that the agent has none.
     capabilities: tuple[str, ...] | None = None
-    channel: Channel | None = None
+    channel: ChannelInput | None = None
     data: Data | None = None
     mission: Text | None = None
     documentation: Documentation | None = None
@@ -170,15 +167,8 @@ class PromptInputs:
     entry: Literal["full", "simple", "minimal"] = "full"
     is_sub_agent: bool = False
 
-    def active_tools(self) -> tuple[Tool, ...]:
+    def active_tools(self) -> tuple[ToolInput, ...]:
         return tuple([tool for tool in self.tools if tool.use == "active"])
 
-    def planning_tools(self) -> tuple[Tool, ...]:
+    def planning_tools(self) -> tuple[ToolInput, ...]:
         return tuple([tool for tool in self.tools if tool.use == "planning"])
-
-
-@dataclass(frozen=True)
-class EarlierInputs(PromptInputs):
-    """Inputs of a version of an earlier release: the pi layout lists a tool without a snippet by its name."""
-
-    describes_tools: ClassVar[bool] = False

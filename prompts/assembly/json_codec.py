@@ -93,7 +93,7 @@ def _read_record(kind: type[Any], data: Any, path: str) -> Any:
     read = {name: _read_value(hints[name], item, _join_path(path, name)) for name, item in values.items()}
     if kind.__name__ in {"Limits", "CallLimits"}:
         _check_limits(read, path)
-    if kind.__name__ in {"Tool", "CallTool", "Skill"} and not read["name"]:
+    if kind.__name__ in {"ToolInput", "CallTool", "SkillInput"} and not read["name"]:
         raise AssemblyError(_join_path(path, "name"), "must not be empty")
     return kind(**read)
 

@@ -46,10 +46,15 @@ def _build_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": _build_schema(inner[0], definitions)}
     if type_origin is Mapping:
         return {"type": "object", "additionalProperties": _build_schema(inner[1], definitions)}
-    if kind.__name__ not in definitions:
-        definitions[kind.__name__] = {}
-        definitions[kind.__name__] = _build_record_schema(kind, definitions)
-    return {"$ref": f"#/$defs/{kind.__name__}"}
+    name = _get_definition_name(kind)
+    if name not in definitions:
+        definitions[name] = {}
+        definitions[name] = _build_record_schema(kind, definitions)
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _get_definition_name(kind: type[Any]) -> str:
+    return kind.__name__.removesuffix("Input")
 
 
 def _build_record_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +74,7 @@ def _build_record_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, An
     ]
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if doc := (kind.__doc__ or "").partition("\n")[0]:
-        schema["description"] = doc if not doc.startswith(f"{kind.__name__}(") else kind.__name__
+        schema["description"] = doc if not doc.startswith(f"{kind.__name__}(") else _get_definition_name(kind)
     return schema | ({"required": required} if required else {})
 
 

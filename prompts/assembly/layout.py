@@ -8,7 +8,7 @@ from typing import Any
 from prompts.assembly.frames import Frame, leave_unframed
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.part_segments import PartPlacer, build_part_placer
-from prompts.assembly.report import PartReport
+from prompts.assembly.report import OmissionReason, PartReport
 from prompts.assembly.segments import RELEASE, Origin, TextChunk, TextChunks
 
 SectionBuilder = Callable[[PromptInputs], TextChunks]
@@ -34,7 +34,7 @@ class LayoutPart:
     uses: tuple[str, ...] = ()
     volatility: str = RELEASE
     lead: str = "\n\n"
-    absent_reason: str = ""
+    omission_reason: OmissionReason = OmissionReason.EMPTY
     slot: str = ""
     slot_data: SlotDataBuilder | None = None
     is_cuttable: bool = False
@@ -47,8 +47,7 @@ class LayoutPart:
     def __post_init__(self) -> None:
         place = build_part_placer(self.name, self.volatility, self.frame, self.lead, self.slot)
         object.__setattr__(self, "place", place)
-        reason = self.absent_reason or "nothing to say"
-        object.__setattr__(self, "absent", PartReport(self.name, omitted=reason))
+        object.__setattr__(self, "absent", PartReport(self.name, omitted=self.omission_reason))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prompts.assembly.inputs import ContextFile, Identity, PromptInputs
+from prompts.assembly.inputs import ContextFileInput, IdentityInput, PromptInputs
 from prompts.assembly.segments import Origin, TextChunks
 from prompts.assembly.text import (
     escape_attribute,
@@ -14,7 +14,7 @@ from prompts.assembly.text import (
 NO_CHUNKS: TextChunks = ()
 
 
-def format_identity_sentences(identity: Identity) -> str:
+def format_identity_sentences(identity: IdentityInput) -> str:
     """Format the identity fields as sentences; an emoji without a name is ignored."""
     name = f"{identity.name} {identity.emoji}".strip() if identity.name else ""
     sentences = (
@@ -89,13 +89,15 @@ def build_tagged_element(name: str, body: str, origin: Origin, source: str) -> t
     )
 
 
-def get_file_origin(file: ContextFile) -> Origin:
+def get_file_origin(file: ContextFileInput) -> Origin:
     """Return the origin of a file; if the origin has no path, add the path of the file."""
     kind, name, revision, path = file.origin
     return file.origin if path else Origin(kind, name, revision, file.path)
 
 
-def fit_files(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
+def fit_files(
+    files: Sequence[ContextFileInput], per_file: int, all_files: int
+) -> list[tuple[ContextFileInput, str]]:
     """Truncate each file to `per_file` characters, and all files together to `all_files` characters.
 
     A notice replaces the removed text.

@@ -38,7 +38,7 @@ TextChunks = Sequence[tuple[str, Origin]]
 class SkillFile(NamedTuple):
     """The SKILL.md of a skill: its bytes, and the record or context file that it comes from.
 
-    Bots read it beside the prompt.
+    Bots read it separately from the prompt.
     """
 
     name: str
@@ -63,11 +63,6 @@ class Segment(NamedTuple):
     slot: str = ""
     given: Mapping[str, Any] | None = None
     span: int = 1
-
-
-def normalize_section_name(name: str) -> str:
-    """Return the name of a section as it is now: earlier releases wrote some names with hyphens."""
-    return name.replace("-", "_")
 
 
 def get_texts_by_section(segments: Sequence[Segment]) -> dict[str, str]:

@@ -36,12 +36,6 @@ def list_section_sizes(prompt: AssembledPrompt, count: TokenCounter | None = Non
     return sorted(rows, key=lambda row: -row.characters)
 
 
-def sum_section_sizes(rows: Sequence[SectionSize]) -> SectionSize:
-    """Sum the sizes of all sections; the token sum may differ slightly from the tokens of the whole text."""
-    tokens = [row.tokens for row in rows if row.tokens is not None]
-    return SectionSize("total", sum([row.characters for row in rows]), sum(tokens) if tokens else None, 1.0)
-
-
 def measure_sections(segments: Sequence[Segment], count: TokenCounter) -> dict[str, list[int]]:
     """Return the characters of each section as built, and its tokens as a plain fetch sends it.
 

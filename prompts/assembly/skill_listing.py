@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from prompts.assembly.inputs import PromptInputs, Skill
+from prompts.assembly.inputs import PromptInputs, SkillInput
 from prompts.assembly.layout import build_slot_placeholder
 from prompts.assembly.sections import join_chunks
 from prompts.assembly.segments import TextChunk, TextChunks
@@ -23,7 +23,7 @@ def has_read_tool(inputs: PromptInputs) -> bool:
     return any(tool.name == READ_TOOL for tool in inputs.active_tools())
 
 
-def is_model_invocable(skill: Skill) -> bool:
+def is_model_invocable(skill: SkillInput) -> bool:
     return not skill.disable_model_invocation
 
 

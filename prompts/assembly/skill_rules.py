@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
-from prompts.assembly.inputs import PromptInputs, Skill
+from prompts.assembly.inputs import PromptInputs, SkillInput
 from prompts.assembly.text import collapse_whitespace
 
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 64, 1_024
@@ -17,9 +17,9 @@ NAME_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 SKILL_FILE_NAME = "SKILL.md"
 
 
-def list_valid_skills(skills: Iterable[Skill]) -> list[Skill]:
+def list_valid_skills(skills: Iterable[SkillInput]) -> list[SkillInput]:
     """List the valid skills in order; of several skills with the same name, only the first."""
-    kept: dict[str, Skill] = {}
+    kept: dict[str, SkillInput] = {}
     for skill in skills:
         name = skill.name
         if name not in kept and not find_skill_fault(name, skill.description, skill.location):
@@ -27,7 +27,7 @@ def list_valid_skills(skills: Iterable[Skill]) -> list[Skill]:
     return list(kept.values())
 
 
-def describe_rejected_skills(skills: Iterable[Skill]) -> list[str]:
+def describe_rejected_skills(skills: Iterable[SkillInput]) -> list[str]:
     """Return a message with the reason for each skill that is not offered."""
     accepted_names: set[str] = set()
     messages = []

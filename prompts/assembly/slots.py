@@ -13,20 +13,20 @@ from prompts.assembly.segments import CALL_VOLATILITIES, TURN, Segment, get_call
 
 
 @dataclass(frozen=True)
-class Step:
+class StepInput:
     title: str
     is_done: bool = False
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskInput:
     """The task a call is bound to. The number 0 stands for a task without a number."""
 
     number: int
     title: str
     description: str = ""
     status: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StepInput, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Slots:
     host: JsonObject = field(default_factory=lambda: EMPTY_OBJECT)
     sandbox: JsonObject = field(default_factory=lambda: EMPTY_OBJECT)
     session: Session | None = None
-    task: Task | None = None
+    task: TaskInput | None = None
     is_background: bool = False
     previous_error: PreviousError | None = None
     tools: tuple[str, ...] | None = None

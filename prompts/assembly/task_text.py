@@ -1,10 +1,10 @@
 """Format the task that a call is bound to: title, description, status and steps."""
 
-from prompts.assembly.slots import Step, Task
+from prompts.assembly.slots import StepInput, TaskInput
 from prompts.assembly.text import collapse_whitespace
 
 
-def format_task(task: Task) -> str:
+def format_task(task: TaskInput) -> str:
     """Format a task; empty fields produce no line."""
     name = f"task #{task.number}" if task.number else "a task"
     lines = [
@@ -21,7 +21,7 @@ def format_task(task: Task) -> str:
     return "\n".join(lines)
 
 
-def format_task_steps(steps: tuple[Step, ...]) -> list[str]:
+def format_task_steps(steps: tuple[StepInput, ...]) -> list[str]:
     """Mark the first open step with `→`, later open ones with `○` and finished ones with `✓`."""
     first_open = next((index for index, step in enumerate(steps) if not step.is_done), None)
     return [

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.inputs import PromptInputs, Tool
+from prompts.assembly.inputs import PromptInputs, ToolInput
 from prompts.assembly.text import close_code_fences, collapse_whitespace, format_code_block
 from prompts.assembly.tool_signatures import parse_tool_signature
 
@@ -25,14 +25,14 @@ def format_tool_block(name: str, signature: str, description: str) -> str:
     return f"{block}\n{close_code_fences(description)}" if description else block
 
 
-def list_tool_blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
+def list_tool_blocks(inputs: PromptInputs, use: str) -> list[tuple[ToolInput, str]]:
     """List the tools of one use (`active` or `planning`) in order, each with its formatted text."""
     return [
         (tool, build_tool_block(tool, index)) for index, tool in enumerate(inputs.tools) if tool.use == use
     ]
 
 
-def build_tool_block(tool: Tool, index: int) -> str:
+def build_tool_block(tool: ToolInput, index: int) -> str:
     """Format a tool with its signature; if it has none, derive the signature from its parameters."""
     name = collapse_whitespace(tool.name)
     if not name:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from prompts.assembly.frames import Frame, leave_unframed
-from prompts.assembly.inputs import PromptInputs, Tool
+from prompts.assembly.inputs import PromptInputs, ToolInput
 from prompts.assembly.layout import LayoutPart
 from prompts.assembly.sections import join_chunks, strip_first_gap
 from prompts.assembly.segments import LAYOUT_ORIGIN, TextChunks
@@ -68,8 +68,7 @@ def get_own_snippets(builtin: Mapping[str, str], inputs: PromptInputs) -> Mappin
     Tools that have neither are left out.
     """
     snippets = {
-        tool.name: tool.snippet
-        or (get_first_line(tool.description) if inputs.describes_tools and tool.name not in builtin else "")
+        tool.name: tool.snippet or (get_first_line(tool.description) if tool.name not in builtin else "")
         for tool in inputs.active_tools()
     }
     return {name: snippet for name, snippet in snippets.items() if snippet}
@@ -81,7 +80,7 @@ def get_first_line(text: str) -> str:
 
 
 # Builds a section from the tools and a flag that tells whether the provider accepts tool definitions.
-ToolSection = Callable[[Sequence[Tool], bool], TextChunks]
+ToolSection = Callable[[Sequence[ToolInput], bool], TextChunks]
 
 
 def build_tool_part(
@@ -116,13 +115,13 @@ def build_tool_part(
     return LayoutPart(name, section, frame, uses=("tools",), slot=slot_name, slot_data=get_slot_data, **more)
 
 
-def list_offered_tools(inputs: PromptInputs) -> Sequence[Tool]:
+def list_offered_tools(inputs: PromptInputs) -> Sequence[ToolInput]:
     """List the active tools; the minimal entry point has none."""
     if inputs.entry == "minimal":
         return ()
     return [tool for tool in inputs.tools if tool.use == "active"]
 
 
-def build_called_tools(names: Sequence[str], kept: Mapping[str, Mapping[str, Any]]) -> list[Tool]:
+def build_called_tools(names: Sequence[str], kept: Mapping[str, Mapping[str, Any]]) -> list[ToolInput]:
     """Build the tools that a call names, from their stored fields; ignore duplicates and unknown names."""
-    return [Tool(name, **kept[name]) for name in dict.fromkeys(names) if name in kept]
+    return [ToolInput(name, **kept[name]) for name in dict.fromkeys(names) if name in kept]

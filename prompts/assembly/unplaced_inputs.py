@@ -17,8 +17,8 @@ from prompts.assembly.slots import Slots
 ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone", *INPUT_SLOTS}) - {"entry", "mode"}
 
 # The inputs that a slot changes. If the layout does not use the input, the slot has no effect. The slots that
-# are in neither table nor in `Layout.slots` affect every layout: the limits and, beside the text, the tool
-# definitions (`tools`, `tool_definitions`, `native_tools` and `entry`).
+# are in neither table nor in `Layout.slots` affect every layout: the limits, and the tool definitions that
+# are sent with the text (`tools`, `tool_definitions`, `native_tools` and `entry`).
 SLOT_INPUTS = {
     **dict.fromkeys(("data", "signature", "hidden"), "data"),
     **{name: name for name in ("mission", "working_directory", "directories")},

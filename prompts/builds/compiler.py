@@ -112,7 +112,7 @@ def build_prompt_report(prompt: AssembledPrompt, problems: Sequence[str]) -> dic
         "cut": {part.name: part.cut for part in parts if part.cut},
         "omitted": {part.name: part.omitted for part in parts if part.omitted},
         "problems": [*report.problems, *problems],
-        # The problems of files and skills outside the text. They can change while the text stays the same.
+        # Problems with files and skills that were withheld. They can change without changing the text.
         "withheld": list(problems),
         "lost": list(report.lost),
     }

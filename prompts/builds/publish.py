@@ -14,11 +14,12 @@ from personas.contents.services import SaltedDigests
 from personas.events.services import add_events_to_batch, build_event
 from personas.models import Event, Workspace
 from prompts.builds.compiler import BuildResult
-from prompts.hashed_rows import build_version_row
 from prompts.labels.change_recorder import get_change_recorder
-from prompts.labels.moves import PlannedMove, build_move_events, move_labels
+from prompts.labels.moves import build_move_events, move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.proof.canonical import json_digest
+from prompts.proof_rows import build_version_row
 from prompts.versions.lockfile import (
     PartDigests,
     PreviousParts,

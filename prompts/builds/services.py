@@ -252,14 +252,10 @@ def list_changed_builds(
 
 
 def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDigests) -> bool:
-    """Whether the latest version has the same text. A version without stored inputs is replaced once."""
-    if "inputs" not in latest.lockfile:
-        return False
+    """Whether the latest version has the same text."""
     # If a content is new to the workspace, the salted digest cannot be equal. It does not cover the report.
-    # Versions of earlier releases have digests without salts.
     is_all_known = digests.missing.isdisjoint(build.packed.contents.keys() - {build.packed.report})
-    salted = build.packed.apply_salts(digests.by_plain).digest if is_all_known else ""
-    return latest.digest in (salted, build.packed.plain_digest)
+    return is_all_known and build.packed.apply_salts(digests.by_plain).digest == latest.digest
 
 
 def lock_or_create_prompts(

@@ -16,7 +16,7 @@ from personas.models import Erasure
 from prompts.builds.causes import COMPILER_CAUSE, REBUILD_CAUSE, add_build_causes
 from prompts.builds.compiler import get_compiler_digest
 from prompts.builds.queue import is_unsent
-from prompts.models import AgentPrompt, BuildCause, VerificationRun, VerificationState
+from prompts.models import AgentPrompt, BuildCause, VerificationRun, VerificationStatus
 
 # The sweep ignores younger causes and verifications: the request or a worker may be about to process them.
 GRACE_PERIOD = timedelta(seconds=10)
@@ -81,7 +81,7 @@ def request_workspace_rebuilds(workspace_id: int, prompt_ids: Sequence[int], cur
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:
     """List the verification runs that no worker has started, as pairs of workspace id and run id."""
     rows = VerificationRun.unscoped.filter(
-        state=VerificationState.QUEUED, requested_at__lt=now - GRACE_PERIOD
+        status=VerificationStatus.QUEUED, requested_at__lt=now - GRACE_PERIOD
     )
     return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
 

@@ -32,7 +32,7 @@ def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
     if request.method != "POST":
         pairs = list_active_channels(request.workspace)
         context = {"prompts": pairs.count(), "agents": pairs.values("agent").distinct().count()}
-        return render(request, "prompts/rebuilding/everything.html", context)
+        return render(request, "prompts/builds/everything.html", context)
     rows = Agent.objects.in_workspace(request.workspace).filter(archived_at=None)
     ids = list(rows.order_by("pk").values_list("pk", flat=True))
     # The causes are stored, so a broker outage only delays the rebuild.
@@ -41,7 +41,7 @@ def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
     count = list_agent_channels(request.workspace, ids).count()
     message = ngettext("%(count)d prompt is being rebuilt.", "%(count)d prompts are being rebuilt.", count)
     messages.success(request, message % {"count": count})
-    return redirect("rebuilding:everything", request.workspace.slug)
+    return redirect("builds:everything", request.workspace.slug)
 
 
 def rebuild_progress(request: WorkspaceRequest) -> HttpResponse:
@@ -59,4 +59,4 @@ urlpatterns: list[URLPattern] = [
     path("", rebuild_all, name="everything"),
     path("live/", rebuild_progress, name="live"),
 ]
-urls = (urlpatterns, "rebuilding")
+urls = (urlpatterns, "builds")

@@ -9,7 +9,7 @@ from core.db.batch_delete import delete_in_batches
 from personas.limits.daily_usage import get_utc_day
 from prompts.models import CallContent, LedgerEntry
 
-# The ledger row is written after its contents: on another day at midnight, or by a clock that is behind.
+# A ledger row can be dated later than its contents: midnight may pass in between, and clocks differ.
 MARGIN = timedelta(days=2)
 
 

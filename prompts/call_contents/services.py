@@ -60,7 +60,7 @@ def store_call_data(
 def renew_contents(workspace_id: int, plain_digests: Iterable[str], today: date) -> dict[str, SaltedDigest]:
     """Find the values that are stored already, and note that they were used today.
 
-    Retention may delete a value that was not used lately at the same time. It is left out then.
+    At the same time, retention may delete a value that was not used recently. The result then lacks it.
     """
     rows = CallContent.objects.in_workspace(workspace_id).filter(plain_digest__in=list(plain_digests))
     columns = ("pk", "plain_digest", "digest", "salt", "last_used_on")

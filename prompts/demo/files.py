@@ -18,7 +18,7 @@ from skills.sources.allowed_folders import allow_folder
 
 DEMO_DIR = Path(__file__).parent
 DEMO_FILES_DIR, LATER_FILES_PATH = DEMO_DIR / "tree", DEMO_DIR / "cast" / "later.yaml"
-DEMO_SOURCE_LABEL = "Larkfell files"
+DEMO_SOURCE_NAME = "Larkfell files"
 # The demo user Wen ignores this file in the inbox: its first line says that it is a draft.
 IGNORED_FILE_PATH = ".moltis/SOUL.md"
 
@@ -40,7 +40,7 @@ def load_demo_files(workspace: Workspace, agents: list[dict[str, Any]], *, by: A
     folder = settings.DEMO_SOURCES / workspace.slug
     if not is_folder_allowed(str(folder)):
         return
-    if Source.objects.in_workspace(workspace).filter(label=DEMO_SOURCE_LABEL).exists():
+    if Source.objects.in_workspace(workspace).filter(name=DEMO_SOURCE_NAME).exists():
         write_missing_files(folder, read_first_files() | read_later_files())
     else:
         create_file_history(workspace, folder, agents, by=by, wen=wen)
@@ -99,7 +99,7 @@ def register_demo_source(workspace: Workspace, folder: Path, *, by: Actor) -> So
         workspace, str(folder), note="The demo's own files.", by=by
     )
     # The demo shows files that are live before anyone has reviewed them, and says so.
-    values = {"label": DEMO_SOURCE_LABEL, "allowed_folder": allowed_folder, "approval": Approval.AUTOMATIC}
+    values = {"name": DEMO_SOURCE_NAME, "allowed_folder": allowed_folder, "approval": Approval.AUTOMATIC}
     return create_named_record(Source, workspace, values, by=by)
 
 
@@ -125,5 +125,5 @@ def approve_demo_files(source: Source, *, by: Actor, wen: Actor) -> None:
     for file in rows.select_related("source", "latest").order_by("path"):
         if file.path == IGNORED_FILE_PATH:
             ignore_file(file, by=wen)
-        elif file.latest and file.state == "new":
+        elif file.latest and file.status == "new":
             approve_file(file, digest=file.latest.digest, by=by)

@@ -25,7 +25,7 @@ from personas.models import (
     Identity,
     Membership,
     Memory,
-    MemoryState,
+    MemoryStatus,
     Soul,
     Task,
     Tool,
@@ -216,30 +216,32 @@ class DemoLoader:
             newer = self.find_successor(entry["superseded_by"], rows) if "superseded_by" in entry else None
             if newer:
                 supersede_memory(rows[key], newer, by=self.by)
-            elif entry["state"] in (MemoryState.SUPERSEDED, MemoryState.REVOKED):
+            elif entry["status"] in (MemoryStatus.SUPERSEDED, MemoryStatus.REVOKED):
                 revoke_memory(rows[key], by=self.by)
 
     def find_successor(self, key: str, rows: dict[str, Memory]) -> Memory | None:
         """Return the memory with this key: created in this run, or active with the same text already."""
         [text] = [entry["text"] for entry in read_demo_data("memories") if entry["key"] == key]
-        active = Memory.objects.in_workspace(self.workspace).filter(state=MemoryState.ACTIVE)
+        active = Memory.objects.in_workspace(self.workspace).filter(status=MemoryStatus.ACTIVE)
         return rows.get(key) or active.filter(text=text).first()
 
     def load_memory(self, entry: dict[str, Any]) -> Memory:
         kind, _, bot = entry["author"].partition("bot:")
         author = Actor.bot(bot) if bot else Actor.person(self.users[kind])
-        proposed = entry["state"] == MemoryState.PROPOSED
+        proposed = entry["status"] == MemoryStatus.PROPOSED
         values = {
             "text": entry["text"],
             "agent": self.get(Agent, slug=entry["agent"]) if entry.get("agent") else None,
-            "state": MemoryState.PROPOSED if proposed else MemoryState.ACTIVE,
+            "status": MemoryStatus.PROPOSED if proposed else MemoryStatus.ACTIVE,
             "source": entry.get("source", ""),
             "valid_from": parse_demo_timestamp(entry.get("valid_from")),
             "valid_until": parse_demo_timestamp(entry.get("valid_until")),
         }
         row = create_memory(self.workspace, values, by=author)
         # A bot can only propose; the owner approves the memory, unless the demo keeps it proposed.
-        return approve_memory(row, by=self.by) if row.state == MemoryState.PROPOSED and not proposed else row
+        return (
+            approve_memory(row, by=self.by) if row.status == MemoryStatus.PROPOSED and not proposed else row
+        )
 
 
 def parse_demo_timestamp(text: str | None) -> datetime | None:

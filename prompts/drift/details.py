@@ -87,18 +87,15 @@ def report_details_json(details: ReportDetails) -> dict[str, Any]:
     return asdict(details)
 
 
-def parse_report_details(stored: Mapping[str, Any] | None) -> ReportDetails:
-    """Return the details of a stored report; reports of earlier releases have none."""
-    if stored is None:
-        return ReportDetails()
-    changes = stored.get("changes")
+def parse_report_details(stored: Mapping[str, Any]) -> ReportDetails:
+    changes, skills = stored["changes"], stored["skills"]
     return ReportDetails(
-        path=str(stored.get("path", "")),
-        reason=str(stored.get("reason", "")),
-        session=str(stored.get("session", "")),
-        status=str(stored.get("status", "")),
+        stored["path"],
+        stored["reason"],
+        stored["session"],
+        stored["status"],
         changes=parse_line_changes(changes) if changes else None,
-        skills=None if (skills := stored.get("skills")) is None else [LoadedSkill(*one) for one in skills],
+        skills=None if skills is None else [LoadedSkill(*one) for one in skills],
     )
 
 

@@ -220,9 +220,8 @@ def record_status_change(
 
 
 def get_stored_status(report: DigestReport | None) -> BotStatus:
-    """Return the status that a report had when it arrived. Reports of earlier releases have none."""
-    stored = (report.details or {}).get("status") if report else None
-    return BotStatus(stored) if stored else BotStatus.UNKNOWN
+    """Return the status that a report had when it arrived."""
+    return BotStatus(report.details["status"]) if report else BotStatus.UNKNOWN
 
 
 def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) -> LedgerEntry | None:

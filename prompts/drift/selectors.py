@@ -67,7 +67,7 @@ class Bot:
 
     @cached_property
     def details(self) -> ReportDetails:
-        return parse_report_details(self.report.details if self.report else None)
+        return parse_report_details(self.report.details) if self.report else ReportDetails()
 
     @property
     def loaded(self) -> PromptVersion | None:

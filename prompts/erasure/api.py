@@ -125,21 +125,22 @@ def index(call: ApiRequest) -> ApiResponse:
     return page_response(call, page, [erasure_json(row) for row in page.rows])
 
 
-def erasure_detail(call: ApiRequest, key: int) -> ApiResponse:
+def get_erasure(call: ApiRequest, key: int) -> Erasure:
     rows = Erasure.objects.in_workspace(call.workspace).filter(pk=check_number_bounds(key, MAX_ID))
     erasure = rows.first()
     if erasure is None:
         raise Http404
-    return json_response(erasure_json(erasure))
+    return erasure
+
+
+def erasure_detail(call: ApiRequest, key: int) -> ApiResponse:
+    return json_response(erasure_json(get_erasure(call, key)))
 
 
 def erasure_versions(call: ApiRequest, key: int) -> ApiResponse:
     """List the versions that contained the erased text."""
-    rows = Erasure.objects.in_workspace(call.workspace).filter(pk=check_number_bounds(key, MAX_ID))
-    erasure = rows.first()
-    if erasure is None:
-        raise Http404
-    versions = PromptVersion.objects.in_workspace(call.workspace).filter(pk__in=erasure.versions)
+    erased = get_erasure(call, key).versions
+    versions = PromptVersion.objects.in_workspace(call.workspace).filter(pk__in=erased)
     versions = versions.select_related("prompt__agent", "prompt__channel").defer(*HEAVY_COLUMNS)
     page = paginate_rows(versions, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_response(call, page, [erased_version_json(version) for version in page.rows])
@@ -174,7 +175,7 @@ def create_erasure(call: ApiRequest) -> ApiResponse:
         "also_erased": [erasure_json(one) for one in more],
         "also_contains": [same_text_json(one) for one in same_text],
     }
-    is_rebuilding = any(one.state == ErasureProgress.REBUILDING for one in erasures)
+    is_rebuilding = any(one.status == ErasureProgress.REBUILDING for one in erasures)
     return json_response(body, 202 if is_rebuilding else 201, Location=f"/api/v1/erasures/{first.pk}")
 
 
@@ -213,9 +214,9 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
         "kind": erasure.kind,
         "record": erasure.object_id,
         "reason": erasure.reason,
-        "author": erasure.person_label,
+        "author": erasure.author_label,
         "erased_at": datetime_json(erasure.at),
-        "status": erasure.state.value,
+        "status": erasure.status.value,
         "versions": len(erasure.versions),
     }
 

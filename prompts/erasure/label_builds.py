@@ -20,7 +20,7 @@ from prompts.labels.approval import ERASURE_CAUSE
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.segments import list_hashed_values
 from prompts.versions.selectors import get_build_report, load_skill_files
-from prompts.versions.stored_inputs import InputsUnavailable, load_remaining_inputs
+from prompts.versions.stored_inputs import load_remaining_inputs
 
 
 @dataclass
@@ -77,17 +77,10 @@ def split_by_prompt(
 
 def build_without_record(version: PromptVersion, prompt: AgentPrompt, erasure: Erasure) -> BuildResult:
     """Build a version from its stored inputs, of which the erased record is no longer a part."""
-    try:
-        inputs = load_remaining_inputs(version)
-    except InputsUnavailable as error:
-        raise NotReplaceable(
-            _("Version %(number)s was built before versions stored their inputs.")
-            % {"number": version.number}
-        ) from error
     collected = CollectedInputs(
         prompt.agent,
         prompt.channel,
-        inputs,
+        load_remaining_inputs(version),
         version.layout,
         {},
         problems=tuple(get_build_report(version).get("withheld", ())),
@@ -115,22 +108,13 @@ def has_only_text_of(version: PromptVersion, build: BuildResult, erasure: Erasur
     """
     if build.pins["compiler"] == version.compiler:
         return True
-    packed, digests = build.packed, SaltedDigests(erasure.workspace_id)
-    digests.find(packed.contents)
-    salted = packed.apply_salts(digests.by_plain)
-    # Versions of earlier releases have digests without salts.
-    return has_no_other_text(version, salted.segments, salted.tools, erasure) or has_no_other_text(
-        version, packed.segments, packed.tools, erasure
-    )
-
-
-def has_no_other_text(
-    version: PromptVersion, segments: Sequence[Mapping[str, Any]], tools: str, erasure: Erasure
-) -> bool:
-    old, new = group_hashed_values(version.segments), group_hashed_values(segments)
+    digests = SaltedDigests(erasure.workspace_id)
+    digests.find(build.packed.contents)
+    salted = build.packed.apply_salts(digests.by_plain)
+    old, new = group_hashed_values(version.segments), group_hashed_values(salted.segments)
     record = {"kind": erasure.kind, "id": str(erasure.object_id)}
     changed = {row["section"] for row in version.segments if record.items() <= row.get("origin", {}).items()}
-    return tools == version.tools and all(
+    return salted.tools == version.tools and all(
         set(new.get(name, ())) <= set(old.get(name, ()))
         if name in changed
         else new.get(name) == old.get(name)
@@ -151,9 +135,9 @@ def get_erasure_author(erasure: Erasure, version: PromptVersion) -> BuildAuthor:
         "kind": ERASURE_CAUSE,
         "version": version.number,
         "erasure": erasure.pk,
-        "by": erasure.person_label,
+        "by": erasure.author_label,
     }
-    return BuildAuthor(erasure.person_label, describe_replacement(erasure, version), [cause])
+    return BuildAuthor(erasure.author_label, describe_replacement(erasure, version), [cause])
 
 
 def describe_replacement(erasure: Erasure, version: PromptVersion) -> str:

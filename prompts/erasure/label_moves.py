@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from personas.actors import Actor
 from personas.models import Erasure, Workspace
 from prompts.erasure.label_builds import VersionReplacements, describe_erased_record, describe_replacement
-from prompts.labels.moves import PlannedMove
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import apply_label_moves, lock_prompts
 from prompts.models import PRODUCTION, AgentPrompt, LabelRule, MoveReason, PromptLabel, PromptVersion
 from prompts.releases.services import open_release
@@ -109,10 +109,10 @@ def plan_move(
     else:
         return None
     return PlannedMove(
-        prompt, label.name, target, MoveReason.ERASURE, by=erasure.person_label, note=note[:500]
+        prompt, label.name, target, MoveReason.ERASURE, by=erasure.author_label, note=note[:500]
     )
 
 
 def get_erasure_actor(erasure: Erasure) -> Actor:
     """Return the user who requested the erasure; a worker acts for this user."""
-    return Actor(label=erasure.person_label, user=erasure.person)
+    return Actor(label=erasure.author_label, user=erasure.person)

@@ -48,7 +48,7 @@ def erase_records(records: Sequence[Record], *, reason: str, by: Actor) -> list[
     """Erase records, their revisions and their text in all versions, in one transaction.
 
     The values of calls that contain the text are erased too. If more than DRAMATIS_BUILD_AT_ONCE prompts must
-    be rebuilt, or much call data searched, the erasures are returned in the state `rebuilding`, and the
+    be rebuilt, or much call data searched, the erasures are returned with the status `rebuilding`, and the
     caller must enqueue `finish_erasure_job`. Until that has run, labels may point to versions that contain an
     erased record, and fetches of these get 410.
     """
@@ -103,7 +103,7 @@ def finish_erasure(workspace: Workspace | int, key: int) -> Erasure:
     version without the record; if that cannot be built, they are removed and a release is requested.
     """
     erasure = Erasure.objects.in_workspace(workspace).select_for_update().get(pk=key)
-    if erasure.state == ErasureProgress.DONE:
+    if erasure.status == ErasureProgress.DONE:
         return erasure
     # Lock the workspace as a request for a release does, and before the prompts as it does, so that the two
     # cannot deadlock.

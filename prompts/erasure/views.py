@@ -56,7 +56,7 @@ def describe_choice(match: SameText) -> str:
 def index(request: WorkspaceRequest) -> HttpResponse:
     rows = Erasure.objects.in_workspace(request.workspace).order_by("-pk")
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "prompts/erasures/list.html", {"page": page})
+    return render(request, "prompts/erasure/list.html", {"page": page})
 
 
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -66,7 +66,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     rows = rows.select_related("prompt__agent", "prompt__channel").order_by("prompt_id", "number")
     columns = rows.only("number", "created_at", "hash", "workspace", "prompt__agent", "prompt__channel")
     page = Paginator(columns, PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "prompts/erasures/detail.html", {"erasure": erasure, "page": page})
+    return render(request, "prompts/erasure/detail.html", {"erasure": erasure, "page": page})
 
 
 @require_permission(Permission.MANAGE_KEYS, Reviewed(_("Erase")))
@@ -101,7 +101,7 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
             1 for _version in iterate_versions_with_record(request.workspace, record.kind, record.pk)
         ),
     }
-    return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)
+    return render(request, "prompts/erasure/erase.html", context, status=422 if form.errors else 200)
 
 
 def get_chosen_records(request: WorkspaceRequest, choices: Iterable[str]) -> list[Record]:

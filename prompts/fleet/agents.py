@@ -75,7 +75,7 @@ def filter_agents(
     rows = Agent.objects.in_workspace(workspace).filter(archived_at=None)
     rows = rows.select_related("identity", "parent").only(*AGENT_COLUMNS)
     if fleet_filter.search:
-        fields = ("name", "slug", "description", "identity__name")
+        fields = ("name", "slug", "description", "identity__display_name")
         rows = rows.filter(
             Q(*[(f"{field}__icontains", fleet_filter.search) for field in fields], _connector=Q.OR)
         )

@@ -59,7 +59,7 @@ def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attention
     ]
     queries = {
         "home": "?state=problems",
-        "inbox:list": "?state=quarantined",
+        "inbox:list": "?status=quarantined",
         "bots:list": "?status=never_released",
     }
     return [
@@ -83,7 +83,7 @@ def list_review_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionI
         (memories, ngettext("memory to approve", "memories to approve", memories), "memories:list", "memory"),
         (files, ngettext("file in the inbox", "files in the inbox", files), "inbox:list", "inbox"),
     ]
-    queries = {"releases:list": "?status=requested", "memories:list": "?state=proposed"}
+    queries = {"releases:list": "?status=requested", "memories:list": "?status=proposed"}
     return [
         AttentionItem(count, label, reverse(route, args=[slug]) + queries.get(route, ""), icon)
         for count, label, route, icon in rows
@@ -105,7 +105,7 @@ def list_setup_steps(counts: WorkspaceCounts, slug: str, role: str) -> Sequence[
         (_("Create your first agent"), counts.agents > 0, "quick-start:new", Permission.EDIT),
         (_("Add a channel"), counts.has_channel, "agents:list", Permission.EDIT),
         (_("Write a soul"), counts.has_soul, "souls:new", Permission.EDIT),
-        (_("Create an API key"), counts.has_key, "keys:new", Permission.MANAGE_KEYS),
+        (_("Create an API key"), counts.has_key, "api-keys:new", Permission.MANAGE_KEYS),
         (_("Make your first API request"), counts.has_fetch, "ledger:list", Permission.READ),
         (_("Invite a teammate"), counts.has_company, "members:list", Permission.MANAGE_MEMBERS),
     ]

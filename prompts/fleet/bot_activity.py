@@ -1,6 +1,6 @@
 """Bot activity from the ledger: recently active bots, outdated bots, and fetches per hour.
 
-A bot is an API key. It is outdated if its last fetch returned another version than a fetch would now.
+A bot is an API key. It is outdated if a fetch would now return a different version.
 """
 
 from collections import defaultdict

@@ -16,13 +16,13 @@ from personas.models import (
     Invitation,
     Membership,
     Memory,
-    MemoryState,
+    MemoryStatus,
     Workspace,
 )
 from prompts.drift.selectors import list_never_released_reports
 from prompts.models import AgentPrompt, BuildCause, LedgerEntry, PromptVersion, Release, ReleaseStatus
 from skills.inbox.selectors import list_last_runs, list_pending_files
-from skills.models import FileState, RunStatus
+from skills.models import FileStatus, RunStatus
 from skills.sources.selectors import list_source_holds
 
 BUILT_WINDOW = timedelta(hours=24)
@@ -83,10 +83,10 @@ def build_count_annotations(workspace: int, built_since: datetime, now: datetime
         "agents": Agent.objects.in_workspace(workspace).filter(archived_at=None),
         "built": versions.filter(prompt__built_at__gte=built_since, created_at__gte=built_since),
         "unbuilt": prompts.exclude(problem=""),
-        "proposed": memories.filter(state=MemoryState.PROPOSED),
+        "proposed": memories.filter(status=MemoryStatus.PROPOSED),
         "requested": releases.filter(status=ReleaseStatus.REQUESTED),
-        "waiting_files": files.exclude(state=FileState.QUARANTINED),
-        "quarantined": files.filter(state=FileState.QUARANTINED),
+        "waiting_files": files.exclude(status=FileStatus.QUARANTINED),
+        "quarantined": files.filter(status=FileStatus.QUARANTINED),
         "failing_sources": list_last_runs(workspace).filter(status=RunStatus.FAILED),
         "held_sources": list_source_holds(workspace),
         "never_released": list_never_released_reports(workspace, now),

@@ -4,8 +4,8 @@ import re
 from dataclasses import replace
 
 from personas.models import Agent
-from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.errors import AssemblyError
+from prompts.assembly.inputs import ToolInput
 from prompts.assembly.text import collapse_whitespace
 from prompts.assembly.tool_signatures import parse_context_signature, parse_tool_signature
 from prompts.models import PromptSettings
@@ -23,9 +23,7 @@ PARAMETERS = {
 }
 
 
-def complete_agent_tool(
-    tool: prompt_inputs.Tool, agent: Agent, settings: PromptSettings | None
-) -> prompt_inputs.Tool:
+def complete_agent_tool(tool: ToolInput, agent: Agent, settings: PromptSettings | None) -> ToolInput:
     """Return the tool with a description, parameters and a signature.
 
     Fields that the tool's record has are kept. `settings` are the agent's own settings.

@@ -8,9 +8,15 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Literal, TypeVar, cast
 
-from personas import models as records
-from personas.models import Agent, MemoryState, Record, Workspace
-from prompts.assembly import inputs as prompt_inputs
+from personas.models import Agent, Channel, Memory, MemoryStatus, Record, Responsibility, Tool, Workspace
+from prompts.assembly.inputs import (
+    ChannelInput,
+    MemoryInput,
+    PromptInputs,
+    ResponsibilityInput,
+    SkillInput,
+    ToolInput,
+)
 from prompts.assembly.segments import SkillFile
 from prompts.inputs.agent_tools import complete_agent_tool
 from prompts.inputs.convert import (
@@ -38,9 +44,7 @@ from skills.models import Skill
 T = TypeVar("T")
 
 
-def build_skill_inputs(
-    agent: Agent, channel: records.Channel, context: EffectiveContext
-) -> tuple[prompt_inputs.Skill, ...]:
+def build_skill_inputs(agent: Agent, channel: Channel, context: EffectiveContext) -> tuple[SkillInput, ...]:
     pair = PromptSlugs(agent.slug, channel.slug)
     return tuple([build_skill_input(skill, context, pair) for skill in context.skills if skill.is_used])
 
@@ -50,8 +54,8 @@ class CollectedInputs:
     """The inputs of one prompt (an agent on a channel), with its layout, budget and setting sources."""
 
     agent: Agent
-    channel: records.Channel
-    inputs: prompt_inputs.PromptInputs
+    channel: Channel
+    inputs: PromptInputs
     layout: str
     # The level that each inherited value came from.
     levels: SettingSources
@@ -71,9 +75,9 @@ class DraftRecord:
     """
 
     record: Record
-    tools: Sequence[records.Tool] | None = None
-    planning_tools: Sequence[records.Tool] | None = None
-    channels: Sequence[records.Channel] | None = None
+    tools: Sequence[Tool] | None = None
+    planning_tools: Sequence[Tool] | None = None
+    channels: Sequence[Channel] | None = None
     agent_ids: frozenset[int] | None = None
 
     def to_skill_draft(self) -> SkillDraft | None:
@@ -115,8 +119,8 @@ class InputCollector:
     # --- by agent -----------------------------------------------------------------------------------
 
     @cached_property
-    def channels(self) -> dict[int, list[records.Channel]]:
-        channels_by_agent: dict[int, list[records.Channel]] = defaultdict(list)
+    def channels(self) -> dict[int, list[Channel]]:
+        channels_by_agent: dict[int, list[Channel]] = defaultdict(list)
         for agent_id, channels in self.loaded.channels.items():
             channels_by_agent[agent_id] = [self.apply_draft(channel) for channel in channels]
         if self.draft and self.draft.channels is not None and isinstance(self.draft.record, Agent):
@@ -125,8 +129,8 @@ class InputCollector:
         return channels_by_agent
 
     @cached_property
-    def tools(self) -> dict[int, list[prompt_inputs.Tool]]:
-        tools_by_agent: dict[int, list[prompt_inputs.Tool]] = defaultdict(list)
+    def tools(self) -> dict[int, list[ToolInput]]:
+        tools_by_agent: dict[int, list[ToolInput]] = defaultdict(list)
         for link in self.loaded.tool_links:
             tools_by_agent[link.agent_id].append(self.get_tool_input(self.apply_draft(link.tool), link.use))
         draft = self.draft
@@ -137,10 +141,10 @@ class InputCollector:
         return tools_by_agent
 
     @cached_property
-    def tool_inputs(self) -> dict[tuple[int, str], prompt_inputs.Tool]:
+    def tool_inputs(self) -> dict[tuple[int, str], ToolInput]:
         return {}
 
-    def get_tool_input(self, row: records.Tool, use: str) -> prompt_inputs.Tool:
+    def get_tool_input(self, row: Tool, use: str) -> ToolInput:
         """Convert a tool, once for all agents that share it, because parsing its schema is expensive."""
         if (row.pk, use) not in self.tool_inputs:
             tool = build_tool_input(row, use)
@@ -162,37 +166,37 @@ class InputCollector:
         return settings
 
     @cached_property
-    def responsibilities(self) -> dict[int, list[prompt_inputs.Responsibility]]:
-        responsibilities: dict[int, list[prompt_inputs.Responsibility]] = defaultdict(list)
+    def responsibilities(self) -> dict[int, list[ResponsibilityInput]]:
+        responsibilities: dict[int, list[ResponsibilityInput]] = defaultdict(list)
         for row in self.apply_draft_to_all(self.loaded.responsibilities):
             responsibilities[row.agent_id].append(
-                prompt_inputs.Responsibility(row.title, row.text, build_record_origin(row))
+                ResponsibilityInput(row.title, row.text, build_record_origin(row))
             )
         new = self.draft.record if self.draft else None
-        if isinstance(new, records.Responsibility) and new._state.adding:
+        if isinstance(new, Responsibility) and new._state.adding:
             responsibilities[new.agent_id].append(
-                prompt_inputs.Responsibility(new.title, new.text, build_record_origin(new))
+                ResponsibilityInput(new.title, new.text, build_record_origin(new))
             )
         return responsibilities
 
     @cached_property
-    def memories(self) -> list[records.Memory]:
+    def memories(self) -> list[Memory]:
         """The memories in order of creation. An edited memory keeps its position; a new memory comes last."""
         draft = self.draft.record if self.draft else None
-        if not isinstance(draft, records.Memory):
+        if not isinstance(draft, Memory):
             return self.loaded.memories
         others = [row for row in self.loaded.memories if row.pk != draft.pk]
-        if draft.state != MemoryState.ACTIVE:
+        if draft.status != MemoryStatus.ACTIVE:
             return others
         return sorted([*others, draft], key=lambda row: (row.pk is None, row.pk or 0))
 
     @cached_property
-    def memory_inputs(self) -> dict[int | None, list[tuple[int, prompt_inputs.Memory]]]:
+    def memory_inputs(self) -> dict[int | None, list[tuple[int, MemoryInput]]]:
         """The valid memories by agent id, each with its position among all memories."""
-        memories_by_agent: dict[int | None, list[tuple[int, prompt_inputs.Memory]]] = defaultdict(list)
+        memories_by_agent: dict[int | None, list[tuple[int, MemoryInput]]] = defaultdict(list)
         for position, row in enumerate(self.memories):
             if is_memory_valid(row, self.at):
-                memory = prompt_inputs.Memory(row.text, build_record_origin(row))
+                memory = MemoryInput(row.text, build_record_origin(row))
                 memories_by_agent[row.agent_id].append((position, memory))
         return memories_by_agent
 
@@ -249,7 +253,7 @@ class InputCollector:
 
     # --- one prompt ---------------------------------------------------------------------------------
 
-    def collect_prompt(self, agent: Agent, channel: records.Channel) -> CollectedInputs:
+    def collect_prompt(self, agent: Agent, channel: Channel) -> CollectedInputs:
         context = self.effective_contexts[agent.pk]
         settings = InheritedSettings(
             self.defaults,
@@ -258,7 +262,7 @@ class InputCollector:
             self.settings_by_prompt.get((agent.pk, channel.pk)),
         )
         persona = EffectivePersona(agent, settings, context, self.apply_draft)
-        inputs = prompt_inputs.PromptInputs(
+        inputs = PromptInputs(
             agent=agent.slug,
             identity=persona.build_identity(),
             soul=persona.build_soul(),
@@ -266,7 +270,7 @@ class InputCollector:
             **self.get_agent_inputs(agent, context),
             skills=build_skill_inputs(agent, channel, context),
             native_tools=settings.get_value("native_tools", default=True),
-            channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),
+            channel=ChannelInput(channel.name, channel.formatting, build_record_origin(channel)),
             mission=settings.get_text("mission"),
             data=settings.build_data(),
             limits=settings.build_limits(),
@@ -318,7 +322,7 @@ class InputCollector:
             }
         return self.inputs_by_agent[agent.pk]
 
-    def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:
+    def list_memories(self, agent: Agent) -> tuple[MemoryInput, ...]:
         """List the memories shared by all agents and those of this agent, in order of creation."""
         own, shared = self.memory_inputs.get(agent.pk, []), self.memory_inputs.get(None, [])
         memories = sorted([*shared, *own], key=itemgetter(0)) if own and shared else own or shared

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from personas import models as records
-from prompts.assembly import inputs as prompt_inputs
+from personas.models import Agent, Memory, Tool
+from prompts.assembly.inputs import ContextFileInput, Documentation, SkillInput, Text, ToolInput
 from prompts.assembly.segments import Origin
 from prompts.assembly.text import collapse_whitespace
 from skills.agent_context.effective import AgentSkill, EffectiveContext, EffectiveFile
@@ -26,8 +26,8 @@ def build_file_origin(file: EffectiveFile) -> Origin:
     return Origin("context_file", str(file.file.pk), revision.number if revision else 0, file.file.path)
 
 
-def build_text_input(text: str, row: Any) -> prompt_inputs.Text | None:
-    return prompt_inputs.Text(text, build_record_origin(row)) if text else None
+def build_text_input(text: str, row: Any) -> Text | None:
+    return Text(text, build_record_origin(row)) if text else None
 
 
 def get_file_text(file: EffectiveFile) -> str:
@@ -38,14 +38,14 @@ def get_file_text(file: EffectiveFile) -> str:
     return file.text.removeprefix(BOM).rstrip("\r\n")
 
 
-def build_file_input(context: EffectiveContext, kind: str) -> prompt_inputs.Text | None:
+def build_file_input(context: EffectiveContext, kind: str) -> Text | None:
     files = context.list_files(kind)
-    return prompt_inputs.Text(get_file_text(files[0]), build_file_origin(files[0])) if files else None
+    return Text(get_file_text(files[0]), build_file_origin(files[0])) if files else None
 
 
-def build_context_file(file: EffectiveFile) -> prompt_inputs.ContextFile:
+def build_context_file(file: EffectiveFile) -> ContextFileInput:
     path = file.bot_path or file.file.path
-    return prompt_inputs.ContextFile(path, get_file_text(file), origin=build_file_origin(file))
+    return ContextFileInput(path, get_file_text(file), origin=build_file_origin(file))
 
 
 class PromptSlugs(NamedTuple):
@@ -55,13 +55,13 @@ class PromptSlugs(NamedTuple):
     channel: str
 
 
-def build_skill_input(skill: AgentSkill, context: EffectiveContext, pair: PromptSlugs) -> prompt_inputs.Skill:
+def build_skill_input(skill: AgentSkill, context: EffectiveContext, pair: PromptSlugs) -> SkillInput:
     if skill.file is not None:
         origin = build_file_origin(EffectiveFile("skill", skill.file))
         location = skill.bot_path or skill.file.path
     else:
         origin, location = build_record_origin(skill.skill), build_skill_location(skill.name, context, pair)
-    return prompt_inputs.Skill(
+    return SkillInput(
         skill.name,
         skill.description,
         location,
@@ -82,13 +82,13 @@ def build_skill_location(name: str, context: EffectiveContext, pair: PromptSlugs
     return f"{settings.PUBLIC_URL}/api/v1/{prompt}/skills/{quote(name)}/SKILL.md"
 
 
-def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentation | None:
+def build_documentation_input(agent: Agent) -> Documentation | None:
     paths = agent.documentation_main, agent.documentation_additional, agent.documentation_examples
-    return prompt_inputs.Documentation(*paths) if any(paths) else None
+    return Documentation(*paths) if any(paths) else None
 
 
 def describe_withheld_files(context: EffectiveContext) -> list[str]:
-    return [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
+    return [f"{file.path}: {file.get_status_display().lower()}." for file in context.withheld]
 
 
 def describe_context_settings(context: EffectiveContext) -> list[str]:
@@ -106,8 +106,8 @@ def describe_dropped_skills(context: EffectiveContext) -> list[str]:
     ]
 
 
-def build_tool_input(row: records.Tool, use: str) -> prompt_inputs.Tool:
-    return prompt_inputs.Tool(
+def build_tool_input(row: Tool, use: str) -> ToolInput:
+    return ToolInput(
         row.name,
         row.description,
         row.snippet,
@@ -119,6 +119,6 @@ def build_tool_input(row: records.Tool, use: str) -> prompt_inputs.Tool:
     )
 
 
-def is_memory_valid(memory: records.Memory, at: datetime) -> bool:
+def is_memory_valid(memory: Memory, at: datetime) -> bool:
     has_begun = memory.valid_from is None or memory.valid_from <= at
     return has_begun and (memory.valid_until is None or at < memory.valid_until)

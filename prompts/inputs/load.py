@@ -14,7 +14,7 @@ from personas.models import (
     AgentTool,
     Channel,
     Memory,
-    MemoryState,
+    MemoryStatus,
     Responsibility,
     Tool,
     Workspace,
@@ -74,7 +74,7 @@ def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "
 
     There are many of them, so `LoadedRows.memories` sorts them in Python.
     """
-    rows = Memory.objects.in_workspace(workspace).filter(archived_at=None, state=MemoryState.ACTIVE)
+    rows = Memory.objects.in_workspace(workspace).filter(archived_at=None, status=MemoryStatus.ACTIVE)
     rows = rows.filter(Q(agent=None) | Q(agent__in=agents))
     return rows.only(*TEXT_COLUMNS, "valid_from", "valid_until").order_by()
 

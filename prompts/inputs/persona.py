@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from personas import models as records
-from personas.models import Agent, Record
+from personas.models import Agent, Identity, Record, Soul, UserProfile
 from personas.persona_files.format import parse_identity, parse_soul, parse_user
-from prompts.assembly import inputs as prompt_inputs
+from prompts.assembly.inputs import IdentityInput, Text, UserProfileInput
 from prompts.inputs.convert import build_file_origin, build_record_origin, build_text_input, get_file_text
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.models import PromptSettings
@@ -30,37 +29,37 @@ class EffectivePersona:
     apply_draft: Callable[[Record], Record]
     levels: SettingSources = field(default_factory=dict)
 
-    def build_identity(self) -> prompt_inputs.Identity | None:
+    def build_identity(self) -> IdentityInput | None:
         row, file = self.pick_record("identity"), self.find_file("IDENTITY.md")
         if row is not None:
-            row = cast("records.Identity", row)
-            return prompt_inputs.Identity(
-                row.name, row.emoji, row.creature, row.vibe, row.text, build_record_origin(row)
+            row = cast("Identity", row)
+            return IdentityInput(
+                row.display_name, row.emoji, row.creature, row.vibe, row.text, build_record_origin(row)
             )
         if file is None:
             return None
         parsed = parse_identity(get_file_text(file))
-        return prompt_inputs.Identity(
+        return IdentityInput(
             parsed.name, parsed.emoji, parsed.creature, parsed.vibe, parsed.text, build_file_origin(file)
         )
 
-    def build_soul(self) -> prompt_inputs.Text | None:
+    def build_soul(self) -> Text | None:
         row, file = self.pick_record("soul"), self.find_file("SOUL.md")
         if row is not None:
-            return build_text_input(cast("records.Soul", row).text, row)
-        return prompt_inputs.Text(parse_soul(get_file_text(file)), build_file_origin(file)) if file else None
+            return build_text_input(cast("Soul", row).text, row)
+        return Text(parse_soul(get_file_text(file)), build_file_origin(file)) if file else None
 
-    def build_user_profile(self) -> prompt_inputs.UserProfile | None:
+    def build_user_profile(self) -> UserProfileInput | None:
         row, file = self.pick_record("user_profile"), self.find_file("USER.md")
         if row is not None:
-            row = cast("records.UserProfile", row)
-            return prompt_inputs.UserProfile(
-                row.name, row.timezone, row.location, row.notes, build_record_origin(row)
+            row = cast("UserProfile", row)
+            return UserProfileInput(
+                row.display_name, row.timezone, row.location, row.notes, build_record_origin(row)
             )
         if file is None:
             return None
         parsed = parse_user(get_file_text(file))
-        return prompt_inputs.UserProfile(
+        return UserProfileInput(
             parsed.name, parsed.timezone, parsed.location, parsed.notes, build_file_origin(file)
         )
 

@@ -23,7 +23,7 @@ from personas.api.views import endpoint
 from personas.roles import Permission
 from prompts.api_lookup import MAX_ID, check_number_bounds
 from prompts.integrity.services import request_verification
-from prompts.models import Checkpoint, SigningKey, VerificationRun, VerificationState
+from prompts.models import Checkpoint, SigningKey, VerificationRun, VerificationStatus
 from prompts.tasks import enqueue_verification
 from prompts.versions.serializers import TEXT_SCHEMA
 
@@ -51,7 +51,7 @@ SIGNING_KEY_SCHEMA = object_schema(
 VERIFICATION_RUN_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
-        "status": enum_schema(VerificationState.values, title="VerificationStatus"),
+        "status": enum_schema(VerificationStatus.values, title="VerificationStatus"),
         "requested_by": TEXT_SCHEMA,
         "requested_at": datetime_schema(),
         "started_at": nullable_schema(datetime_schema()),
@@ -135,7 +135,7 @@ def verification_json(run: VerificationRun) -> dict[str, Any]:
     result = run.result
     return {
         "id": run.pk,
-        "status": run.state,
+        "status": run.status,
         "requested_by": run.requested_label,
         "requested_at": datetime_json(run.requested_at),
         "started_at": run.started_at and datetime_json(run.started_at),

@@ -47,7 +47,7 @@ class SigningKey(WorkspaceOwned):
         return self.key_id
 
 
-class VerificationState(models.TextChoices):
+class VerificationStatus(models.TextChoices):
     """State of a verification run."""
 
     QUEUED = "queued", _("Waiting for a worker")
@@ -59,8 +59,8 @@ class VerificationState(models.TextChoices):
 class VerificationRun(WorkspaceOwned):
     """A verification of all hash chains of a workspace, requested by a member and run by a worker."""
 
-    state = models.CharField(
-        max_length=7, choices=VerificationState.choices, default=VerificationState.QUEUED
+    status = models.CharField(
+        max_length=7, choices=VerificationStatus.choices, default=VerificationStatus.QUEUED
     )
     requested_label = models.CharField(max_length=254)
     requested_at = models.DateTimeField(auto_now_add=True)
@@ -75,13 +75,13 @@ class VerificationRun(WorkspaceOwned):
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(
-                fields=["workspace"], condition=Q(state__in=["queued", "running"]), name="one_look_at_a_time"
+                fields=["workspace"], condition=Q(status__in=["queued", "running"]), name="one_look_at_a_time"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_state_display()} ({self.requested_at:%Y-%m-%d %H:%M})"
+        return f"{self.get_status_display()} ({self.requested_at:%Y-%m-%d %H:%M})"
 
     @property
     def is_over(self) -> bool:
-        return self.state in {VerificationState.DONE, VerificationState.FAILED}
+        return self.status in {VerificationStatus.DONE, VerificationStatus.FAILED}

@@ -14,22 +14,22 @@ from personas.events.services import record_event
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.integrity.verify import verify_workspace
-from prompts.models import VerificationRun, VerificationState
+from prompts.models import VerificationRun, VerificationStatus
 
 log = structlog.get_logger(__name__)
 
 # The job's time limit plus a margin: a run that started earlier and is still open was lost with its worker.
 MAX_RUN_TIME = timedelta(minutes=65)
-OPEN_STATES = (VerificationState.QUEUED, VerificationState.RUNNING)
+OPEN_STATUSES = (VerificationStatus.QUEUED, VerificationStatus.RUNNING)
 
 
 @transaction.atomic
 def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
     """Return the open verification run, or create one."""
     lock_workspace(workspace.pk)
-    rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN_STATES)
+    rows = VerificationRun.objects.in_workspace(workspace).filter(status__in=OPEN_STATUSES)
     rows.filter(started_at__lt=timezone.now() - MAX_RUN_TIME).update(
-        state=VerificationState.FAILED,
+        status=VerificationStatus.FAILED,
         ended_at=timezone.now(),
         problem=("The worker stopped before the run was finished."),
     )
@@ -47,8 +47,8 @@ def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
     Must be called outside a transaction.
     """
     rows = VerificationRun.objects.in_workspace(workspace_id)
-    queued = rows.filter(pk=run_id, state=VerificationState.QUEUED)
-    if not queued.update(state=VerificationState.RUNNING, started_at=timezone.now()):
+    queued = rows.filter(pk=run_id, status=VerificationStatus.QUEUED)
+    if not queued.update(status=VerificationStatus.RUNNING, started_at=timezone.now()):
         return None
     run = rows.select_related("workspace").get(pk=run_id)
     try:
@@ -56,15 +56,15 @@ def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
     except BaseException as error:
         finish_verification(
             run,
-            VerificationState.FAILED,
+            VerificationStatus.FAILED,
             (f"The run was stopped by an internal error ({type(error).__name__})."),
         )
         raise
     run.result = verification.to_json()
     if not verification.first:
-        return finish_verification(run, VerificationState.DONE)
+        return finish_verification(run, VerificationStatus.DONE)
     with transaction.atomic():
-        finish_verification(run, VerificationState.DONE)
+        finish_verification(run, VerificationStatus.DONE)
         data = {"verification_id": run.pk, "count": verification.bad}
         record_event(workspace_id, "chain.broken", data)
     log.error(
@@ -76,9 +76,11 @@ def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
     return run
 
 
-def finish_verification(run: VerificationRun, state: VerificationState, problem: str = "") -> VerificationRun:
-    run.state, run.problem, run.ended_at = state, problem, timezone.now()
-    run.save(update_fields=["state", "problem", "ended_at", "result"])
+def finish_verification(
+    run: VerificationRun, status: VerificationStatus, problem: str = ""
+) -> VerificationRun:
+    run.status, run.problem, run.ended_at = status, problem, timezone.now()
+    run.save(update_fields=["status", "problem", "ended_at", "result"])
     return run
 
 
@@ -86,4 +88,4 @@ def delete_verifications_before(cutoff: datetime) -> int:
     """Delete runs that ended before the cutoff, except the last one of each workspace."""
     later = VerificationRun.unscoped.filter(workspace=OuterRef("workspace"), pk__gt=OuterRef("pk"))
     rows = VerificationRun.unscoped.filter(Exists(later), ended_at__lt=cutoff)
-    return delete_in_batches(rows.exclude(state__in=OPEN_STATES))
+    return delete_in_batches(rows.exclude(status__in=OPEN_STATUSES))

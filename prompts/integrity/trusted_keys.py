@@ -6,7 +6,7 @@ An attacker who can write to the database can add a key there, and checkpoints t
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
+from prompts.integrity.checkpoint_signer import NoSigningKey, load_signing_key
 from prompts.proof.signing_keys import PublicKey, UnusableKey, get_key_id, parse_trusted_keys
 
 # Public keys by key id; None if the settings have only the id.

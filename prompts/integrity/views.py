@@ -15,7 +15,7 @@ from personas.models import Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.review import NotReviewed
-from prompts.integrity.checkpoints import NoSigningKey, get_public_key, get_signed_checkpoint
+from prompts.integrity.checkpoint_signer import NoSigningKey, get_public_key, get_signed_checkpoint
 from prompts.integrity.fault_descriptions import describe_faults
 from prompts.integrity.services import request_verification
 from prompts.integrity.trusted_keys import get_trusted_keys
@@ -34,7 +34,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         "keys": SigningKey.objects.in_workspace(request.workspace).order_by("-pk"),
         "key_in_use": find_active_key_id(request),
     }
-    return render(request, "prompts/verify/show.html", context)
+    return render(request, "prompts/integrity/show.html", context)
 
 
 def build_runs_context(request: WorkspaceRequest) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def build_runs_context(request: WorkspaceRequest) -> dict[str, Any]:
 
 
 def format_runs_mark(runs: list[VerificationRun]) -> str:
-    return f"{runs[0].pk}-{runs[0].state}" if runs else "none"
+    return f"{runs[0].pk}-{runs[0].status}" if runs else "none"
 
 
 def find_active_key_id(request: WorkspaceRequest) -> str:
@@ -78,7 +78,7 @@ def verification_status(request: WorkspaceRequest) -> HttpResponse:
     context = build_runs_context(request)
     if request.GET.get("seen") == context["mark"]:
         return HttpResponse(status=204)
-    return render(request, "prompts/verify/_look.html", context | {"is_news": True})
+    return render(request, "prompts/integrity/_look.html", context | {"is_news": True})
 
 
 @require_permission(Permission.EDIT, NotReviewed("verifies the hash chains"))
@@ -87,7 +87,7 @@ def start_verification(request: WorkspaceRequest) -> HttpResponse:
     run = request_verification(request.workspace, by=request.actor)
     enqueue_verification(run)
     messages.success(request, _("Verification started."))
-    return redirect(reverse("verify:show", args=[request.workspace.slug]))
+    return redirect(reverse("integrity:show", args=[request.workspace.slug]))
 
 
 def download_public_key(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -120,4 +120,4 @@ urlpatterns: list[URLPattern] = [
     path("keys/<int:key>/", download_public_key, name="key"),
     path("checkpoints/", download_checkpoints, name="checkpoints"),
 ]
-urls = (urlpatterns, "verify")
+urls = (urlpatterns, "integrity")

@@ -7,13 +7,13 @@ reason; a reason without a rule is refused.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
 from personas.errors import InvalidInput
 from personas.models import ReleasePolicy, Workspace
 from prompts.errors import NotAllowed
+from prompts.labels.planned_moves import PlannedMove
 from prompts.models import (
     PRODUCTION,
     LabelMove,
@@ -25,9 +25,6 @@ from prompts.models import (
     ReleaseStatus,
 )
 from prompts.versions.selectors import is_version_intact, list_erased_versions
-
-if TYPE_CHECKING:
-    from prompts.labels.moves import PlannedMove
 
 # Kind of the build cause of a version that an erasure builds from another version.
 ERASURE_CAUSE = "erasure"
@@ -44,7 +41,7 @@ class MoveHistory:
     """What the rules need to know about the moves, loaded with one query for all of them."""
 
     workspace: Workspace | int
-    moves: Sequence["PlannedMove"]
+    moves: Sequence[PlannedMove]
     current: CurrentLabels
 
     @cached_property
@@ -65,10 +62,10 @@ class MoveHistory:
         return set(rows.values_list("prompt_id", "label", "version_id"))
 
 
-MoveRule = Callable[["PlannedMove", MoveHistory], bool]
+MoveRule = Callable[[PlannedMove, MoveHistory], bool]
 
 
-def check_moves(workspace: Workspace | int, moves: Sequence["PlannedMove"], current: CurrentLabels) -> None:
+def check_moves(workspace: Workspace | int, moves: Sequence[PlannedMove], current: CurrentLabels) -> None:
     """Raise an error unless every move is allowed.
 
     Raise InvalidInput if a version cannot be served, and NotAllowed if production of a reviewed agent would
@@ -81,7 +78,7 @@ def check_moves(workspace: Workspace | int, moves: Sequence["PlannedMove"], curr
             raise NotAllowed(describe_refusal(move))
 
 
-def check_servable(workspace: Workspace | int, moves: Sequence["PlannedMove"]) -> None:
+def check_servable(workspace: Workspace | int, moves: Sequence[PlannedMove]) -> None:
     """Raise InvalidInput if a label would point to a version that cannot be served."""
     targets = [move for move in moves if move.version and move.reason not in NEW_VERSION_REASONS]
     if not targets:
@@ -103,7 +100,7 @@ def check_servable(workspace: Workspace | int, moves: Sequence["PlannedMove"]) -
             )
 
 
-def list_protected_labels(workspace: Workspace | int, moves: Sequence["PlannedMove"]) -> set[str]:
+def list_protected_labels(workspace: Workspace | int, moves: Sequence[PlannedMove]) -> set[str]:
     """Return the protected labels among those that an erasure moves."""
     names = {move.label for move in moves if move.reason == MoveReason.ERASURE}
     if not names:
@@ -112,7 +109,7 @@ def list_protected_labels(workspace: Workspace | int, moves: Sequence["PlannedMo
     return set(rules.values_list("name", flat=True))
 
 
-def is_approval_required(move: "PlannedMove", protected: set[str]) -> bool:
+def is_approval_required(move: PlannedMove, protected: set[str]) -> bool:
     """Whether the move needs an approved version.
 
     That is production of a reviewed agent, and of one whose review was lifted while production was behind the
@@ -120,39 +117,39 @@ def is_approval_required(move: "PlannedMove", protected: set[str]) -> bool:
     decision, so it needs an approved version there too.
     """
     if move.label == PRODUCTION:
-        # Not `is_reviewed`, which callers ask before: a fault there must not open this check too.
+        # Not `is_reviewed`, which callers have checked: a fault there must not disable this check too.
         is_reviewed = move.prompt.agent.release_policy == ReleasePolicy.REVIEWED
         return is_reviewed or move.prompt.is_review_kept
     return move.reason == MoveReason.ERASURE and move.label in protected
 
 
-def has_approval(move: "PlannedMove", history: MoveHistory) -> bool:
+def has_approval(move: PlannedMove, history: MoveHistory) -> bool:
     rule = APPROVAL_RULES.get(MoveReason(move.reason))
     return rule is not None and rule(move, history)
 
 
-def is_never_approved(move: "PlannedMove", history: MoveHistory) -> bool:
+def is_never_approved(move: PlannedMove, history: MoveHistory) -> bool:
     return False
 
 
-def is_in_approved_release(move: "PlannedMove", history: MoveHistory) -> bool:
+def is_in_approved_release(move: PlannedMove, history: MoveHistory) -> bool:
     """Whether a second user approved the release, and the release contains this version."""
     if move.release is None or move.version is None:
         return False
     return (move.release.pk, move.label, move.prompt.pk, move.version.pk) in history.approved
 
 
-def is_override_with_reason(move: "PlannedMove", history: MoveHistory) -> bool:
+def is_override_with_reason(move: PlannedMove, history: MoveHistory) -> bool:
     release = move.release
     return release is not None and release.is_override and bool(release.reason.strip())
 
 
-def had_label_before(move: "PlannedMove", history: MoveHistory) -> bool:
+def had_label_before(move: PlannedMove, history: MoveHistory) -> bool:
     """Whether the label pointed to the version before, so that it was approved then."""
     return move.version is not None and (move.prompt.pk, move.label, move.version.pk) in history.earlier
 
 
-def is_built_by_erasure(move: "PlannedMove", history: MoveHistory) -> bool:
+def is_built_by_erasure(move: PlannedMove, history: MoveHistory) -> bool:
     """Whether the label is removed, or the version was built from the label's version without a record."""
     if move.version is None:
         return True
@@ -178,7 +175,7 @@ APPROVAL_RULES: dict[MoveReason, MoveRule] = {
 }
 
 
-def describe_refusal(move: "PlannedMove") -> str:
+def describe_refusal(move: PlannedMove) -> str:
     values = {"agent": move.prompt.agent, "label": move.label}
     if move.version is None:
         return (

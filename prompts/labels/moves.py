@@ -1,7 +1,6 @@
 """Move labels in bulk, and append each move to the hash chain of its prompt."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import QuerySet
@@ -11,27 +10,12 @@ from core.db.compiled_write import WriteBatch
 from personas.events.services import add_events_to_batch, build_event
 from personas.models import Event, Workspace
 from personas.tenancy.models import get_upsert_fields
-from prompts.hashed_rows import build_label_move_row
 from prompts.labels.approval import check_moves
 from prompts.labels.change_recorder import get_change_recorder
-from prompts.models import PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
+from prompts.labels.planned_moves import PlannedMove
+from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.proof_rows import build_label_move_row
 from prompts.versions.selectors import list_heavy_columns
-
-
-@dataclass(frozen=True)
-class PlannedMove:
-    """A label move that is to be made. If `version` is None, the label is removed.
-
-    The prompt must be locked by the caller.
-    """
-
-    prompt: AgentPrompt
-    label: str
-    version: PromptVersion | None
-    reason: MoveReason
-    by: str
-    note: str = ""
-    release: Release | None = None
 
 
 def move_labels(

@@ -17,7 +17,8 @@ from personas.roles import Permission
 from personas.tenancy.permissions import is_permitted
 from personas.workspaces.models import slug_validator
 from prompts.errors import ForeignVersion, LabelConflict, NotAllowed, UnknownLabel
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.models import (
     LATEST,
     PRODUCTION,

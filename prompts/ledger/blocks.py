@@ -16,10 +16,10 @@ from django.utils import timezone
 
 from personas.api_keys.services import save_last_used
 from personas.tenancy.lost_nodes import lock_workspace
-from prompts.hashed_rows import build_block_row
 from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry
 from prompts.proof import ledger_blocks as proof
 from prompts.proof.hashed_rows import ledger_rows_digest
+from prompts.proof_rows import build_block_row
 
 log = structlog.get_logger(__name__)
 

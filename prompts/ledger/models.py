@@ -43,9 +43,9 @@ class LedgerEntry(WorkspaceOwned):
     seal = models.CharField(max_length=64)
     # The header of the request (W3C Trace Context), if it was valid. It is a statement of the client, and the
     # seal does not cover it.
-    traceparent = models.CharField(max_length=55, null=True)  # noqa: DJ001  # no default: see the migration
+    traceparent = models.CharField(max_length=55, null=True)  # noqa: DJ001  # null: the call sent none
     # The name of the skill whose file was served; null for a prompt.
-    skill = models.CharField(max_length=MAX_SKILL_NAME, null=True)  # noqa: DJ001  # as above
+    skill = models.CharField(max_length=MAX_SKILL_NAME, null=True)  # noqa: DJ001  # part of the seal
 
     class Meta(WorkspaceOwned.Meta):
         indexes = [
@@ -147,8 +147,8 @@ class DigestReport(WorkspaceOwned):
     # Whether the digest matches the prompt as it was last served to this key.
     is_last_served = models.BooleanField()
     # The loaded file, reason and session, the status at the time of the report, and the changed lines: see
-    # prompts.drift.details. Null for reports of earlier releases.
-    details = models.JSONField(null=True)
+    # prompts.drift.details.
+    details = models.JSONField()
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(WorkspaceOwned.Meta):

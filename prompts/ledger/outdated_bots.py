@@ -1,4 +1,4 @@
-"""Find outdated bots: their last fetch returned another version than the label points to now."""
+"""Find outdated bots: the label no longer points to the version that they fetched last."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ FetchedVersionKey = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class OutdatedBot:
-    """A key whose last fetch of a prompt and label returned another version than the label points to now."""
+    """A key whose last fetch of a prompt returned a version that the label no longer points to."""
 
     key: ApiKey
     prompt: AgentPrompt

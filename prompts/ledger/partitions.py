@@ -27,7 +27,7 @@ FROM (
 ) part ORDER BY name
 """
 # The ledger and its partitions, if they lack one of the triggers against UPDATE, DELETE and TRUNCATE;
-# partitions also if they lack row-level security.
+# for partitions, row-level security is required as well.
 # Bits of tgtype: FOR EACH ROW 1, BEFORE 2, DELETE 8, UPDATE 16, TRUNCATE 32.
 UNPROTECTED_PARTITIONS_SQL = """
 SELECT c.relname FROM pg_class c

@@ -16,14 +16,14 @@ from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import lock_workspace
-from prompts.hashed_rows import build_expiry_row
 from prompts.models import LedgerBlock, LedgerEntry, LedgerExpiry
+from prompts.proof_rows import build_expiry_row
 
 log = structlog.get_logger(__name__)
 
 MIN_MONTHS = 6
 DELETE_BATCH_SIZE = 2_000
-# Per workspace and run of the job, so that other jobs are not delayed.
+# Per workspace and per run, so that other jobs are not delayed.
 MAX_BLOCKS_PER_RUN = 20
 
 

@@ -1,7 +1,4 @@
-"""Create the tables of prompts, versions, labels, releases and the ledger.
-
-The order of the columns is that of the replaced migrations: backups contain checksums of whole rows.
-"""
+"""Create the tables of prompts, versions, labels, releases and the ledger."""
 
 import django.core.validators
 import django.db.models.deletion
@@ -17,29 +14,6 @@ import core.db.line_lists
 
 class Migration(migrations.Migration):
     initial = True
-
-    replaces = [
-        ("prompts", "0001_versions_labels_ledger"),
-        ("prompts", "0003_ledger_rolls_off"),
-        ("prompts", "0007_verification_runs"),
-        ("prompts", "0008_compiler_of_prompts"),
-        ("prompts", "0009_versions_take_less_room"),
-        ("prompts", "0011_versions_by_beginning"),
-        ("prompts", "0013_led_by_workspace"),
-        ("prompts", "0015_prompt_level_settings"),
-        ("prompts", "0016_current_reports"),
-        ("prompts", "0017_build_cause_sent_at"),
-        ("prompts", "0018_call_contents"),
-        ("prompts", "0020_salted_call_contents"),
-        ("prompts", "0021_salted_call_content_once"),
-        ("prompts", "0025_plain_labels"),
-        ("prompts", "0026_report_details"),
-        ("prompts", "0027_never_released_reports"),
-        ("prompts", "0028_release_discussion"),
-        ("prompts", "0029_ledger_traceparent"),
-        ("prompts", "0030_comments"),
-        ("prompts", "0031_release_cache_prefixes"),
-    ]
 
     dependencies = [
         ("personas", "0002_tables"),
@@ -101,6 +75,7 @@ class Migration(migrations.Migration):
                         ),
                         ("compiler", models.CharField(blank=True, max_length=20)),
                         ("report", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                        ("is_review_kept", models.BooleanField(db_default=False, default=False)),
                     ],
                     options={
                         "abstract": False,
@@ -434,6 +409,7 @@ class Migration(migrations.Migration):
                                 to="personas.workspace",
                             ),
                         ),
+                        ("skill_files", core.db.fields.CompactJSONField(db_default=[], default=list)),
                     ],
                     options={
                         "ordering": ["-number"],
@@ -585,6 +561,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         ("traceparent", models.CharField(max_length=55, null=True)),
+                        ("skill", models.CharField(max_length=255, null=True)),
                     ],
                     options={
                         "abstract": False,
@@ -661,7 +638,7 @@ class Migration(migrations.Migration):
                                 to="personas.workspace",
                             ),
                         ),
-                        ("cache_prefixes", models.JSONField(null=True)),
+                        ("cache_prefixes", models.JSONField(default=dict)),
                     ],
                     options={
                         "ordering": ["-number"],
@@ -1023,7 +1000,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("queued", "Waiting for a worker"),
@@ -1056,7 +1033,7 @@ class Migration(migrations.Migration):
                         "default_manager_name": "unscoped",
                         "constraints": [
                             models.UniqueConstraint(
-                                condition=models.Q(("state__in", ["queued", "running"])),
+                                condition=models.Q(("status__in", ["queued", "running"])),
                                 fields=("workspace",),
                                 name="one_look_at_a_time",
                             )
@@ -1117,7 +1094,7 @@ class Migration(migrations.Migration):
                                 to="personas.workspace",
                             ),
                         ),
-                        ("details", models.JSONField(null=True)),
+                        ("details", models.JSONField()),
                     ],
                     options={
                         "abstract": False,
@@ -1175,40 +1152,6 @@ class Migration(migrations.Migration):
                                 fields=("workspace", "plain_digest"),
                                 name="salted_call_content_once",
                             ),
-                        ],
-                    },
-                    managers=[
-                        ("unscoped", django.db.models.manager.Manager()),
-                    ],
-                ),
-                migrations.CreateModel(
-                    name="DailyCallStorage",
-                    fields=[
-                        (
-                            "id",
-                            models.BigAutoField(
-                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                            ),
-                        ),
-                        ("day", models.DateField()),
-                        ("size", models.PositiveBigIntegerField()),
-                        (
-                            "workspace",
-                            models.ForeignKey(
-                                db_index=False,
-                                on_delete=django.db.models.deletion.PROTECT,
-                                related_name="+",
-                                to="personas.workspace",
-                            ),
-                        ),
-                    ],
-                    options={
-                        "abstract": False,
-                        "default_manager_name": "unscoped",
-                        "constraints": [
-                            models.UniqueConstraint(
-                                fields=("workspace", "day"), name="call_storage_once_a_day"
-                            )
                         ],
                     },
                     managers=[

@@ -8,15 +8,6 @@ from prompts.ledger.retention_trigger import AppendOnlyWithRetention
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("prompts", "0002_history_only_grows"),
-        ("prompts", "0004_version_parts"),
-        ("prompts", "0005_expiries_are_chained"),
-        ("prompts", "0006_heads_and_signing_keys"),
-        ("prompts", "0010_reports"),
-        ("prompts", "0019_reports_expire"),
-    ]
-
     dependencies = [("prompts", "0001_tables")]
 
     operations = [

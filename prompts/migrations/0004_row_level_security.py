@@ -23,7 +23,6 @@ TABLES = (
     "prompts_digestreport",
     "prompts_promptsettings",
     "prompts_callcontent",
-    "prompts_dailycallstorage",
     "prompts_releasecomment",
     "prompts_releasereviewer",
     "prompts_comment",
@@ -31,11 +30,6 @@ TABLES = (
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("prompts", "0014_row_security"),
-        ("prompts", "0022_workspace_policies"),
-    ]
-
     dependencies = [("prompts", "0003_ledger_partitions")]
 
     operations = [

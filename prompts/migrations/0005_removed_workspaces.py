@@ -6,10 +6,6 @@ from core.db.expiry import AllowWorkspaceRemoval
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("prompts", "0032_removed_workspaces"),
-    ]
-
     dependencies = [("personas", "0003_append_only"), ("prompts", "0004_row_level_security")]
 
     operations = [

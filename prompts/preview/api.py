@@ -27,6 +27,7 @@ from prompts.builds.compiler import BuildResult, NotBuildable
 from prompts.preview.draft_request import DRAFT_SCHEMA, parse_draft
 from prompts.preview.services import ChannelNotUsed, build_preview
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
+from prompts.provenance.omissions import omissions_json
 from prompts.serving.schema import BLOCK_SCHEMA, SEGMENT_SCHEMA
 from prompts.versions.api import SECTION_SCHEMA, VERSION_TOKENS_SCHEMA, text_parts_json
 from prompts.versions.segments import list_content_digests
@@ -133,7 +134,7 @@ def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
         "problems": [*prompt.report.problems, *collected.problems],
         "lost": list(prompt.report.lost),
         "cut": {part.name: part.cut for part in parts if part.cut},
-        "omitted": {part.name: part.omitted for part in parts if part.omitted},
+        "omitted": omissions_json({part.name: part.omitted for part in parts if part.omitted}),
     }
 
 

@@ -8,14 +8,7 @@ from typing import Any
 from django.http import Http404
 from jsonschema import Draft202012Validator
 
-from personas.agents.api import (
-    AgentResource,
-    ChannelResource,
-    IdentityResource,
-    SoulResource,
-    ToolResource,
-    UserProfileResource,
-)
+from personas.agents.api import AgentResource
 from personas.api.exception_handler import list_invalid_fields, validation_problem
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, ProblemError
@@ -29,9 +22,14 @@ from personas.api.schema import (
     object_schema,
 )
 from personas.api.validation import build_validator, find_schema_errors
+from personas.channels.api import ChannelResource
 from personas.errors import InvalidInput
+from personas.identities.api import IdentityResource
 from personas.memories.api import MemoryResource
 from personas.models import Record
+from personas.souls.api import SoulResource
+from personas.tools.api import ToolResource
+from personas.user_profiles.api import UserProfileResource
 from personas.work.api import ResponsibilityResource
 from prompts.inputs import DraftRecord
 from prompts.preview.drafts import build_new_record, build_valid_draft

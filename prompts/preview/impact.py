@@ -15,7 +15,7 @@ from core.db.compiled_query import CompiledQuery
 from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
-from prompts.assembly.segments import get_texts_by_section, normalize_section_name
+from prompts.assembly.segments import get_texts_by_section
 from prompts.assembly.sizes import get_plain_texts
 from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
@@ -116,7 +116,7 @@ class Impact:
         return sum(one.token_delta for one in self.affected)
 
     @property
-    def broken_prefixes(self) -> int:
+    def invalidated_cache_prefixes(self) -> int:
         return sum(one.rewritten_tokens > 0 for one in self.affected)
 
     @property
@@ -259,7 +259,7 @@ def get_stored_texts(segments: Iterable[Mapping[str, Any]], texts: Mapping[str, 
     texts_by_section: dict[str, list[str]] = {}
     for row in segments:
         text = texts[row["content"]] if "content" in row else row.get("text", "")
-        texts_by_section.setdefault(normalize_section_name(row["section"]), []).append(text)
+        texts_by_section.setdefault(row["section"], []).append(text)
     return {section: "".join(parts) for section, parts in texts_by_section.items() if any(parts)}
 
 
@@ -312,7 +312,7 @@ def measure_changes(
     prompt: AssembledPrompt,
 ) -> tuple[SectionChange, ...]:
     """Add the tokens of each section as versions count them, so that they add up to those of the prompt."""
-    before = {section: size[1] for section, size in latest.version.section_sizes.items()}
+    before = {section: size[1] for section, size in latest.version.sizes.items()}
     before[TOOL_DEFINITIONS] = count_definition_tokens(latest.tools, count_tokens_cached)
     after = {**counts, TOOL_DEFINITIONS: count_tool_tokens(prompt.tools)}
     return tuple(
@@ -345,7 +345,7 @@ def list_tool_changes(
 
 
 def list_skill_file_changes(latest: LatestText, collected: CollectedInputs) -> tuple[SectionChange, ...]:
-    """Return the changes of the skill files, which bots read beside the text."""
+    """Return the changes of the skill files, which bots read separately from the text."""
     after = {file.name: decode_skill_file(file.data) for file in collected.skill_files}
     changes = list_section_changes(latest.skill_files, after)
     return tuple([replace(change, kind="skill_file") for change in changes])
@@ -380,7 +380,7 @@ def count_section_tokens(latest: LatestText, after: SectionTexts, sent: SectionT
 
     The stored count of an unchanged section without slots is reused: counting is slow.
     """
-    sizes = latest.version.section_sizes
+    sizes = latest.version.sizes
     counts = {}
     for section, text in after.items():
         sent_text = sent.get(section, "")

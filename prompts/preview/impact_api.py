@@ -105,7 +105,7 @@ def impact_json(impact: Impact) -> dict[str, Any]:
         "distinct_diffs": len(impact.groups),
         "unchanged": impact.unchanged,
         "token_delta": impact.token_delta,
-        "invalidated_cache_prefixes": impact.broken_prefixes,
+        "invalidated_cache_prefixes": impact.invalidated_cache_prefixes,
         "rewritten_tokens": impact.rewritten_tokens,
         "over_budget": len(impact.over_budget),
         "new": [{"agent": agent.slug, "channel_name": channel} for agent, channel in impact.new],

@@ -12,8 +12,6 @@ from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.evidence_reader import (
     EVIDENCE_FORMAT,
     EVIDENCE_FORMAT_VERSION,
-    FORMAT_WITHOUT_TOOLS,
-    FORMATS_WITHOUT_SALTS,
     NOT_YET_SEALED,
     EvidenceBundle,
     EvidenceSegment,
@@ -46,7 +44,7 @@ def build_evidence_bundle(
     segments: Sequence[EvidenceSegment] | None,
     tools: str | None = None,
     inputs: Mapping[str, str] | None = None,
-    salts: Mapping[str, str] | None = None,
+    salts: Mapping[str, str],
     lockfile: Mapping[str, Any] | None,
     parts: Mapping[str, str] | None = None,
     pointer: LabelPointer | None = None,
@@ -131,20 +129,16 @@ def list_irrelevant_checks(data: object) -> frozenset[str]:
     """List the names of the checks that do not apply to the bundle.
 
     A bundle is evidence either of one fetch of a prompt or of the version that a label pointed at. The checks
-    of the other kind do not apply. If it is unclear which kind the bundle is, all checks run. Bundles of the
-    first format version contain no tool definitions to check. Only a call that changed the inputs of the
-    version has inputs to check, and only a call that sent slot values has their contents.
+    of the other kind do not apply. If it is unclear which kind the bundle is, all checks run. Only a call
+    that changed the inputs of the version has inputs to check, and only a call that sent slot values has
+    their contents.
     """
     fields = data if isinstance(data, Mapping) else {}
-    older = frozenset({TOOLS_CHECK}) if fields.get("version") == FORMAT_WITHOUT_TOOLS else frozenset()
-    version = fields.get("version")
-    if isinstance(version, int) and version in FORMATS_WITHOUT_SALTS:
-        older |= {SALTS_CHECK}
     unchanged = frozenset({INPUTS_CHECK}) if fields.get("inputs") is None else frozenset()
     plain = frozenset() if has_slot_contents(fields) else frozenset({SLOT_CONTENTS_CHECK})
     # A skill file is served as it is stored: there is nothing to rebuild.
     other = frozenset({REBUILD_CHECK if is_skill_bundle(fields) else SKILL_CHECK})
-    return older | unchanged | plain | other | list_irrelevant_kinds(fields)
+    return unchanged | plain | other | list_irrelevant_kinds(fields)
 
 
 def is_skill_bundle(fields: Mapping[str, Any]) -> bool:

@@ -32,17 +32,6 @@ from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_k
 from prompts.proof.text_salts import CONTENT_KEYS, combine_input_salts, combine_served_salts
 
 EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 4, "not yet sealed"
-# Bundles of this format version have no tool definitions and no inputs. They are still verified.
-FORMAT_WITHOUT_TOOLS = 1
-# The keys that bundles of earlier format versions do not have.
-ABSENT_KEYS: Mapping[int, frozenset[str]] = {
-    FORMAT_WITHOUT_TOOLS: frozenset({"tools", "inputs", "slot_contents", "salts"}),
-    2: frozenset({"slot_contents", "salts"}),
-    3: frozenset({"salts"}),
-    EVIDENCE_FORMAT_VERSION: frozenset(),
-}
-# Bundles of these format versions have plain digests.
-FORMATS_WITHOUT_SALTS = frozenset(version for version, keys in ABSENT_KEYS.items() if "salts" in keys)
 LATEST_LABEL = "latest"
 BUNDLE_KEYS = (
     "format",
@@ -126,10 +115,9 @@ class EvidenceBundle:
         fields = read_object(self.data, "the bundle")
         if fields.get("format") != EVIDENCE_FORMAT:
             raise ValueError(f"the format of the bundle is not {EVIDENCE_FORMAT}")
-        version = read_number(fields.get("version"), "the bundle's version")
-        if version not in ABSENT_KEYS:
+        if read_number(fields.get("version"), "the bundle's version") != EVIDENCE_FORMAT_VERSION:
             raise ValueError(f"the version of the bundle is not {EVIDENCE_FORMAT_VERSION}")
-        check_exact_keys(fields, set(BUNDLE_KEYS) - ABSENT_KEYS[version], "the bundle")
+        check_exact_keys(fields, set(BUNDLE_KEYS), "the bundle")
         return fields
 
     def require_part(self, name: str, missing: str) -> Any:
@@ -153,7 +141,7 @@ class EvidenceBundle:
     @cached_property
     def slot_contents(self) -> Mapping[str, str]:
         """The long slot values by digest, each as JSON text. Erased values are missing."""
-        if self.content.get("slot_contents") is None:
+        if self.content["slot_contents"] is None:
             return {}
         fields = read_object(self.content["slot_contents"], "slot_contents")
         return {name: read_text(text, f"slot_contents.{name}") for name, text in fields.items()}
@@ -177,8 +165,6 @@ class EvidenceBundle:
     @cached_property
     def salts(self) -> Mapping[str, str]:
         """The salts of texts, slot data, tool definitions, inputs and slot values, by digest."""
-        if self.content.get("salts") is None:
-            return {}
         fields = read_object(self.content["salts"], "salts")
         return {digest: read_text(salt, f"salts.{digest}") for digest, salt in fields.items()}
 
@@ -190,16 +176,12 @@ class EvidenceBundle:
 
     @cached_property
     def text_salt(self) -> str:
-        """The salt of the digest of the version's text; empty if it was not salted."""
-        if not self.salts:
-            return ""
+        """The salt of the digest of the version's text."""
         return combine_salts([self.salts.get(digest, "") for digest in self.content_digests])
 
     @cached_property
     def served_salt(self) -> str:
-        """The salt of the digest of the served text; empty if it was not salted."""
-        if not self.salts:
-            return ""
+        """The salt of the digest of the served text."""
         if self.skill is not None:
             return self.salts.get(self.skill_file_digest, "")
         is_changed = self.content["inputs"] is not None
@@ -237,13 +219,13 @@ class EvidenceBundle:
     @cached_property
     def tools(self) -> str | None:
         """The tool definitions of the version as stored, which is JSON text; None without definitions."""
-        data = self.content.get("tools")
+        data = self.content["tools"]
         return None if data is None else read_text(data, "tools")
 
     @cached_property
     def inputs(self) -> Mapping[str, str]:
         """The inputs of the version by digest, each as JSON text, if the call changed them."""
-        if self.content.get("inputs") is None:
+        if self.content["inputs"] is None:
             raise MissingEvidence("the inputs of the version are not in the bundle")
         fields = read_object(self.content["inputs"], "inputs")
         return {name: read_text(text, f"inputs.{name}") for name, text in fields.items()}

@@ -70,8 +70,30 @@ class ChainedRow(HashedRow):
         return canonical_digest(self.table, {"previous": previous, "row": self.get_hashed_columns()})
 
 
+class PromptChainRow(ChainedRow):
+    """A row of one of the hash chains of a prompt: an agent on a channel."""
+
+    workspace: int
+    agent: int
+    channel: int | None
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        return self.workspace, self.agent, self.channel
+
+
+class WorkspaceChainRow(ChainedRow):
+    """A row of one of the hash chains of a workspace."""
+
+    workspace: int
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        return (self.workspace,)
+
+
 @dataclass(frozen=True)
-class VersionRow(ChainedRow):
+class VersionRow(PromptChainRow):
     """A version of a prompt.
 
     The row contains texts only as digests, so that a text can be erased without changing the hash.
@@ -103,10 +125,6 @@ class VersionRow(ChainedRow):
         return drop_column(vars(self), "skill_files", [])
 
     @property
-    def chain(self) -> tuple[int | None, ...]:
-        return self.workspace, self.agent, self.channel
-
-    @property
     def place(self) -> int:
         return self.number
 
@@ -115,7 +133,7 @@ class VersionRow(ChainedRow):
 
 
 @dataclass(frozen=True)
-class LabelMoveRow(ChainedRow):
+class LabelMoveRow(PromptChainRow):
     """A move of a label of a prompt to another version, or to no version.
 
     The row names each version by id and number. Without the number, two versions could swap their ids
@@ -140,10 +158,6 @@ class LabelMoveRow(ChainedRow):
     at: datetime
 
     @property
-    def chain(self) -> tuple[int | None, ...]:
-        return self.workspace, self.agent, self.channel
-
-    @property
     def place(self) -> int:
         return self.sequence
 
@@ -152,7 +166,7 @@ class LabelMoveRow(ChainedRow):
 
 
 @dataclass(frozen=True)
-class LedgerBlockRow(ChainedRow):
+class LedgerBlockRow(WorkspaceChainRow):
     """A closed span of ledger rows. `rows` is the digest of the ids and seals of these rows."""
 
     table = "ledger-block"
@@ -168,10 +182,6 @@ class LedgerBlockRow(ChainedRow):
     at: datetime
 
     @property
-    def chain(self) -> tuple[int | None, ...]:
-        return (self.workspace,)
-
-    @property
     def place(self) -> int:
         return self.sequence
 
@@ -180,7 +190,7 @@ class LedgerBlockRow(ChainedRow):
 
 
 @dataclass(frozen=True)
-class ExpiryRow(ChainedRow):
+class ExpiryRow(WorkspaceChainRow):
     """The record that the rows of a ledger block were deleted after the retention period of `months` months.
 
     The rows of blocks are deleted in the order of the blocks.
@@ -194,10 +204,6 @@ class ExpiryRow(ChainedRow):
     last_id: int
     months: int
     at: datetime
-
-    @property
-    def chain(self) -> tuple[int | None, ...]:
-        return (self.workspace,)
 
     @property
     def place(self) -> int:

@@ -192,7 +192,7 @@ def describe_revisions(
     for kind, (keys, numbers) in by_kind.items():
         condition |= Q(kind=kind, object_id__in=keys, number__in=numbers)
     name = Coalesce(
-        *(KT(f"data__{field}") for field in ("label", "name", "title")),
+        *(KT(f"data__{field}") for field in ("name", "title")),
         Substr(KT("data__text"), 1, MAX_NAME_LENGTH + 1, output_field=TextField()),
     )
     rows = Revision.objects.in_workspace(workspace).filter(condition).annotate(name=name)

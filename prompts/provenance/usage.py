@@ -40,7 +40,7 @@ class RecordUsage:
     past_labels: list[str] = field(default_factory=list)
 
     @property
-    def is_now(self) -> bool:
+    def is_current(self) -> bool:
         return bool(self.labels)
 
     @property
@@ -76,7 +76,7 @@ def get_record_usage(
 ) -> RecordUsageSummary:
     """Return where a record or file is used: prompts that contain it now first, then past ones."""
     prompts = list_prompts_with_record(workspace, kind, key)
-    counts = prompts.aggregate(now=Count("pk", filter=Q(is_now=True)), ever=Count("pk"))
+    counts = prompts.aggregate(now=Count("pk", filter=Q(is_current=True)), ever=Count("pk"))
     usages = list_record_usages(workspace, kind, key, list(prompts[:limit])) if counts["ever"] else []
     return RecordUsageSummary(counts["now"], counts["ever"] - counts["now"], usages)
 
@@ -84,7 +84,7 @@ def get_record_usage(
 def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) -> QuerySet[AgentPrompt]:
     """List prompts that contain or contained the record.
 
-    `is_now` is true where the latest version or a labelled version contains it.
+    `is_current` is true where the latest version or a labelled version contains it.
     """
     parts = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key)
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"))
@@ -93,16 +93,18 @@ def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) ->
     )
     rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=parts.values("prompt"))
     rows = rows.annotate(used_revision=build_revision_subquery(parts, "pk", "latest")).annotate(
-        is_now=Q(used_revision__isnull=False) | Q(Exists(labelled))
+        is_current=Q(used_revision__isnull=False) | Q(Exists(labelled))
     )
-    return rows.select_related("agent", "channel").order_by("-is_now", "agent__name", "channel__name", "pk")
+    return rows.select_related("agent", "channel").order_by(
+        "-is_current", "agent__name", "channel__name", "pk"
+    )
 
 
 def build_revision_subquery(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:
     """Select the record's revision in a version; NULL if the version does not contain the record.
 
-    VersionPart rows are stored only for changes, so the last row up to the version applies. `prompt` and
-    `version` name columns of the outer query.
+    A VersionPart row is written only when a part changes, so the last row up to the version applies.
+    `prompt` and `version` name columns of the outer query.
     """
     # Comparing ids is enough: the prompt row is locked while a version is added, so ids ascend with numbers.
     upto = parts.filter(prompt=OuterRef(prompt), version__lte=OuterRef(version))
@@ -226,7 +228,8 @@ def count_memory_prompts(workspace: Workspace | int) -> dict[int, int]:
 def count_prompts_with_memory(workspace: Workspace | int, ids: Iterable[int]) -> dict[int, int]:
     """Count for each memory the live prompts whose latest version contains it.
 
-    VersionPart rows are stored only for changes: the memory is contained if the last row has a revision.
+    A VersionPart row is written only when a part changes. A prompt contains the memory if its newest row
+    has a revision.
     """
     parts = VersionPart.objects.in_workspace(workspace).filter(kind="memory")
     later = parts.filter(
@@ -255,7 +258,7 @@ def list_file_revisions_in_use(workspace: Workspace | int, ids: Collection[int])
 def list_parts_of_version(parts: QuerySet[VersionPart], pointer: F | Subquery) -> "QuerySet[Any, Any]":
     """Return object id and revision of the parts that live prompts contain in the version `pointer`.
 
-    VersionPart rows are stored only for changes, so the last row up to the version applies.
+    A VersionPart row is written only when a part changes, so the last row up to the version applies.
     """
     later = parts.filter(
         object_id=OuterRef("object_id"),

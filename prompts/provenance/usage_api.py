@@ -64,7 +64,7 @@ def usage_json(usage: RecordUsage) -> dict[str, Any]:
     return {
         "agent": usage.prompt.agent.slug,
         "channel": usage.prompt.channel.slug,
-        "is_current": usage.is_now,
+        "is_current": usage.is_current,
         "labels": usage.labels,
         "past_labels": usage.past_labels,
         "versions": [{"first": one.first, "last": one.last} for one in usage.ranges],

@@ -19,7 +19,7 @@ def create_agent_with_soul(
     """
     record = None
     if soul.strip():
-        record = create_named_record(Soul, workspace, {"label": name, "text": soul}, by=by)
+        record = create_named_record(Soul, workspace, {"name": name, "text": soul}, by=by)
     values = {
         "slug": slug or find_free_slug(Agent, workspace, name),
         "name": name,

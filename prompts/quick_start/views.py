@@ -53,7 +53,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
 
 def add_creation_errors(form: QuickStartForm, error: InvalidInput) -> None:
     """Show the errors of the soul, whose fields are named differently, at the field of the form."""
-    names = {"text": "soul", "label": "name"}
+    names = {"text": "soul"}
     form.add_service_errors(
         InvalidInput({names.get(name, name): texts for name, texts in error.errors.items()})
     )

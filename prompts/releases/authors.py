@@ -115,7 +115,7 @@ class ItemChanges:
 
 
 def list_authored_items(release: Release, items: Sequence[ReleaseItem], user: User) -> list[AuthoredItem]:
-    """Return the items with a change that the user made after the version that was released last.
+    """Return the items that include a change by this user since the last release.
 
     Changes are the causes of the builds since then, the revisions of the records that changed, and what was
     done to files. The causes alone are not enough: those of a build that failed, or that changed nothing, are
@@ -254,7 +254,7 @@ class AuthorSearch:
         return ""
 
     def describe_revision(self, row: Revision) -> str:
-        names = [str(row.data.get(name) or "") for name in ("label", "name", "title", "text")]
+        names = [str(row.data.get(name) or "") for name in ("name", "title", "text")]
         name = shorten_text(next((one for one in names if one), ""), MAX_NAME_LENGTH)
         cause = {"kind": row.kind, "id": row.object_id, "revision": row.number}
         key = (row.kind, row.object_id, row.number)

@@ -43,8 +43,8 @@ class Release(WorkspaceOwned):
     reason = LineField(max_length=500, blank=True)
     is_override = models.BooleanField(default=False)
     released_at = models.DateTimeField(null=True)
-    # See prompts.releases.changes.measure_prefixes. Null for releases of earlier versions of the product.
-    cache_prefixes = models.JSONField(null=True)
+    # See prompts.releases.changes.measure_prefixes.
+    cache_prefixes = models.JSONField(default=dict)
 
     class Meta(WorkspaceOwned.Meta):
         ordering = ["-number"]

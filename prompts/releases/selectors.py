@@ -23,7 +23,7 @@ from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 
 def list_release_events(release: Release) -> QuerySet[AuditEvent]:
-    """List what happened to a release, oldest first. Every approval stays in it, also if the release ends."""
+    """List what happened to a release, oldest first; approvals too, even after the release has ended."""
     rows = AuditEvent.objects.in_workspace(release.workspace_id).filter(kind="release", object_id=release.pk)
     return rows.order_by("pk")
 

@@ -21,8 +21,9 @@ from personas.models import Membership, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.roles import Permission, has_permission
 from personas.tenancy.lost_nodes import lock_workspace
-from prompts.errors import NotAllowed, NothingToRelease, OwnChange, ReleaseClosed, ReleaseVoided
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.errors import NotAllowed, NothingToRelease, OwnChange, ReleaseClosed
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import check_label_protection, lock_prompts, save_prompts, validate_label_name
 from prompts.models import (
     PRODUCTION,
@@ -313,16 +314,6 @@ def withdraw_release(release: Release, *, by: Actor) -> Release:
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     save_decision(release, ReleaseStatus.WITHDRAWN, by=by)
     log_release_event(release, "withdrawn", by=by)
-    return release
-
-
-def check_not_voided(release: Release) -> Release:
-    """Raise ReleaseVoided if the release was voided.
-
-    Call this after the transaction: an exception inside it would roll back the status “voided”.
-    """
-    if release.status == ReleaseStatus.VOIDED:
-        raise ReleaseVoided(release.reason)
     return release
 
 

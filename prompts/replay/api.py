@@ -43,9 +43,7 @@ REPLAY_SCHEMA = object_schema(
         "served_digest": digest_schema(description="SHA-256 of the text below in UTF-8, computed now."),
         "salt": {
             "type": "string",
-            "description": (
-                "Salt of the recorded digest. Empty in rows of earlier releases, which have no salt."
-            ),
+            "description": "Salt of the recorded digest.",
         },
         "recorded_digest": digest_schema(
             description="The recorded digest: SHA-256 of `dramatis:salted:v1`, the salt and "

@@ -6,14 +6,7 @@ from typing import Any, NamedTuple
 
 from prompts.assembly.call_inputs import changes_inputs
 from prompts.call_contents.selectors import get_call_contents, get_call_salts, get_call_values
-from prompts.hashed_rows import (
-    build_block_row,
-    build_label_move_row,
-    build_ledger_row,
-    build_version_row,
-    get_prompt_key,
-)
-from prompts.integrity.checkpoints import get_heads_at
+from prompts.integrity.checkpoint_signer import get_heads_at
 from prompts.models import Checkpoint, LabelMove, LedgerBlock, LedgerEntry, PromptVersion, SigningKey
 from prompts.proof import evidence, evidence_reader
 from prompts.proof.call_values import MissingCallValue
@@ -21,6 +14,13 @@ from prompts.proof.chain_heads import ChainHead, ChainHeads
 from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, StoredRow, VersionRow
 from prompts.proof.signing_keys import PublicKey, load_public_key
+from prompts.proof_rows import (
+    build_block_row,
+    build_label_move_row,
+    build_ledger_row,
+    build_version_row,
+    get_prompt_key,
+)
 from prompts.replay.rebuild_text import rebuild_evidence_text
 from prompts.replay.services import Replay
 from prompts.serving import slots_from_json

@@ -8,7 +8,7 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import Slots, build_slot_spans, fill_spans
 from prompts.proof.evidence_reader import EvidenceBundle
-from prompts.serving.slots import slots_from_json
+from prompts.serving.slot_values import slots_from_json
 from prompts.versions.segments import unpack_segments
 from prompts.versions.stored_inputs import unpack_inputs
 

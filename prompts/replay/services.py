@@ -71,10 +71,10 @@ class Replay:
     erasures: Sequence[Erasure] = ()
     # Why the slots of a ledger row could not be filled; empty if they were.
     problem: str = ""
-    # The tool definitions that are sent beside the text: for a ledger row, those that the call selected. None
+    # The tool definitions that are sent with the text: for a ledger row, those that the call selected. None
     # if they were erased.
     tools: Sequence[DefinitionJson] | None = ()
-    # The salt of the recorded digest; empty for rows of earlier releases, whose digest is the plain SHA-256.
+    # The salt of the recorded digest; empty if text was erased.
     salt: str = ""
 
     @property

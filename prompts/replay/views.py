@@ -150,7 +150,7 @@ def get_change_links(workspace: Workspace, replay: Replay, changes: AdjacentChan
     for name, change in (("before", changes.before), ("after", changes.after)):
         if change:
             url_args = [workspace.slug, replay.prompt.pk, get_label_name(replay), format_timestamp(change.at)]
-            links[f"{name}_url"] = reverse("time-machine:moment", args=url_args)
+            links[f"{name}_url"] = reverse("replay:moment", args=url_args)
     return links
 
 
@@ -183,7 +183,7 @@ def render_replay_search(
         "channels_by_agent": list_channels_by_agent(request.workspace),
         "quick_times": QUICK_TIMES,
     }
-    return render(request, "prompts/time_machine/find.html", context | more, status=status)
+    return render(request, "prompts/replay/find.html", context | more, status=status)
 
 
 def build_time_form(request: WorkspaceRequest, data: Any) -> ReplayByTimeForm:
@@ -218,7 +218,7 @@ def search_by_time(request: WorkspaceRequest) -> HttpResponse:
         form.add_error("label" if isinstance(error, NoSuchLabelAtTime) else "at", error.message)
         return render_replay_search(request, status=422, moment_form=form)
     url_args = [request.workspace.slug, prompt.pk, values["label"], format_timestamp(values["at"])]
-    return redirect("time-machine:moment", *url_args)
+    return redirect("replay:moment", *url_args)
 
 
 def search_by_request(request: WorkspaceRequest) -> HttpResponse:
@@ -230,11 +230,11 @@ def search_by_request(request: WorkspaceRequest) -> HttpResponse:
         entries = list_request_entries(request.workspace, request_id)
     except FetchNotFound as error:
         if request_id.isascii() and request_id.isdecimal() and len(request_id) < 16:
-            return redirect("time-machine:fetch", request.workspace.slug, int(request_id))
+            return redirect("replay:fetch", request.workspace.slug, int(request_id))
         form.add_error("request", error.message)
         return render_replay_search(request, status=422, request_form=form)
     if len(entries) == 1:
-        return redirect("time-machine:fetch", request.workspace.slug, entries[0].pk)
+        return redirect("replay:fetch", request.workspace.slug, entries[0].pk)
     return render_replay_search(request, request_form=form, entries=entries)
 
 
@@ -246,7 +246,7 @@ def replay_fetch(request: WorkspaceRequest, entry: int) -> HttpResponse:
         replay = get_entry_replay(request, entry)
     except LedgerRowExpired as error:
         return render_replay_search(request, status=410, gone=error.message)
-    return render_replay(request, replay, "time-machine:fetch", [entry])
+    return render_replay(request, replay, "replay:fetch", [entry])
 
 
 def replay_time(request: WorkspaceRequest, prompt: int, label: str, at: str) -> HttpResponse:
@@ -254,7 +254,7 @@ def replay_time(request: WorkspaceRequest, prompt: int, label: str, at: str) -> 
         replay = get_time_replay(request, prompt, label, at)
     except DomainError as error:
         return render_replay_search(request, status=422, gone=error.message)
-    return render_replay(request, replay, "time-machine:moment", [prompt, label, at])
+    return render_replay(request, replay, "replay:moment", [prompt, label, at])
 
 
 def render_replay(request: WorkspaceRequest, replay: Replay, route: str, url_args: list[Any]) -> HttpResponse:
@@ -282,7 +282,7 @@ def render_replay(request: WorkspaceRequest, replay: Replay, route: str, url_arg
     if adjacent.now not in (None, replay.version.number) and request.GET.get("compare") == "now":
         now = get_version_or_404(replay.prompt, adjacent.now)
         context |= compare_with_current(replay, now, is_whole=request.GET.get("show") == SHOW_ALL)
-    return render(request, "prompts/time_machine/replay.html", context)
+    return render(request, "prompts/replay/replay.html", context)
 
 
 def list_replay_checks(replay: Replay) -> list[CheckResult]:
@@ -392,4 +392,4 @@ urlpatterns: list[URLPattern] = [
     path(f"{TIME_PATH}text/", download_time_text, name="moment-text"),
     path(f"{TIME_PATH}tools/", download_time_tools, name="moment-tools"),
 ]
-urls = (urlpatterns, "time-machine")
+urls = (urlpatterns, "replay")

@@ -14,7 +14,7 @@ from personas.ui.display_names import get_section_name
 from personas.ui.navigation import build_url_format
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
-from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
+from prompts.versions.diff import CachePrefix, SectionDiff, SectionStatus
 from prompts.versions.selectors import load_skill_file_texts, load_version_texts
 from skills.record_scan import FieldFinding
 from skills.scanning import scan_text
@@ -66,7 +66,7 @@ class ChangeReview:
     agents: int
     diffs: int
     token_delta: int
-    broken_prefixes: int
+    invalidated_cache_prefixes: int
     rewritten_tokens: int
     differences: Sequence[ReviewDiff] = ()
     flags: Sequence[FieldFinding] = ()
@@ -104,7 +104,7 @@ class ChangeReview:
 
     @property
     def prefix_summary(self) -> str:
-        count = self.broken_prefixes
+        count = self.invalidated_cache_prefixes
         text = ngettext("%(count)s cached prefix will change", "%(count)s cached prefixes will change", count)
         return format_count(text, count)
 
@@ -130,7 +130,7 @@ def build_impact_review(impact: Impact, flags: Sequence[FieldFinding] = ()) -> C
         len(impact.agents),
         len(impact.groups),
         impact.token_delta,
-        impact.broken_prefixes,
+        impact.invalidated_cache_prefixes,
         impact.rewritten_tokens,
         diffs,
         flags,
@@ -150,12 +150,12 @@ def format_token_delta(one: AffectedPrompt) -> str:
 def build_change_diff(change: SectionChange) -> SectionDiff:
     """Convert a section change to the type used for diffs of versions, ignoring leading blank lines."""
     before, after = change.before.lstrip("\n"), change.after.lstrip("\n")
-    state: SectionState = "changed" if before and after else "added" if after else "removed"
+    status: SectionStatus = "changed" if before and after else "added" if after else "removed"
     lines = SectionChange(change.section, before, after).lines
     withheld = "" if lines else _("This section is too long to show line by line.")
     return SectionDiff(
         change.section,
-        state,
+        status,
         change.tokens_before,
         change.tokens_after,
         lines,

@@ -92,21 +92,21 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         _("Identities"),
         "identity",
         Identity,
-        "label",
-        extra_fields=("name",),
+        "name",
+        extra_fields=("display_name",),
         text_fields=("text", "vibe", "creature"),
-        about="name",
+        about="display_name",
     ),
-    build_search_kind("souls", _("Souls"), "soul", Soul, "label", text_fields=("text",)),
+    build_search_kind("souls", _("Souls"), "soul", Soul, "name", text_fields=("text",)),
     build_search_kind(
         "user-profiles",
         _("User profiles"),
         "profile",
         UserProfile,
-        "label",
-        extra_fields=("name",),
+        "name",
+        extra_fields=("display_name",),
         text_fields=("notes", "location"),
-        about="name",
+        about="display_name",
     ),
     build_search_kind(
         "memories",
@@ -116,7 +116,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         "text",
         extra_fields=("text", "source"),
         key="pk",
-        about="state",
+        about="status",
     ),
     build_search_kind(
         "responsibilities",
@@ -170,7 +170,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         about="slug",
     ),
     build_search_kind(
-        "sources", _("Sources"), "source", Source, "label", extra_fields=("folder",), about="folder"
+        "sources", _("Sources"), "source", Source, "name", extra_fields=("folder",), about="folder"
     ),
     build_search_kind(
         "files",
@@ -180,7 +180,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         "path",
         extra_fields=("name",),
         key="pk",
-        about="source__label",
+        about="source__name",
         has_archive=False,
     ),
     build_search_kind(
@@ -201,6 +201,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         ApiKey,
         "name",
         extra_fields=("prefix",),
+        route="api-keys:detail",
         key="pk",
         about="prefix",
         has_archive=False,

@@ -37,4 +37,4 @@ def search_result_json(result: SearchResult) -> dict[str, str]:
 
 
 urlpatterns: list[URLPattern] = [path("", search_palette, name="palette")]
-urls = (urlpatterns, "find")
+urls = (urlpatterns, "search")

@@ -16,7 +16,7 @@ from prompts.serving.errors import (
 )
 from prompts.serving.request import EMPTY_SLOTS, CallContext, Client, KeyClient, MemberClient, PromptRequest
 from prompts.serving.services import ServedPrompt, describe_prompt, serve_prompt
-from prompts.serving.slots import slots_from_json, slots_json
+from prompts.serving.slot_values import slots_from_json, slots_json
 
 __all__ = [
     "EMPTY_SLOTS",

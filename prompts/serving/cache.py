@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from sys import getsizeof
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import prompts.assembly.layouts  # noqa: F401
 from core.db.workspace_scope import workspace_scope
@@ -26,12 +26,10 @@ from prompts.serving.rendered_prompt import (
     render_prompt,
     render_slots,
 )
+from prompts.serving.request import Resolution
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import find_tombstones, list_erasable_records
-
-if TYPE_CHECKING:
-    from prompts.serving.resolve import Resolution
 
 MAX_RESOLUTIONS = 20_000
 # The limit of the versions is in bytes, because texts can be long.
@@ -42,7 +40,7 @@ MAX_VERSION_BYTES = 64_000_000
 ResolutionKey = tuple[str, str, str, str, str]
 
 
-def _new_resolution_cache() -> "SharedLRUCache[ResolutionKey, Resolution]":
+def _new_resolution_cache() -> SharedLRUCache[ResolutionKey, Resolution]:
     return SharedLRUCache(MAX_RESOLUTIONS)
 
 
@@ -54,10 +52,10 @@ def _new_version_cache() -> "SharedLRUCache[int, CachedVersion]":
 class ServingCache:
     """Resolutions and versions cached in this process. They can be dropped at any time."""
 
-    resolutions: "SharedLRUCache[ResolutionKey, Resolution]" = field(default_factory=_new_resolution_cache)
+    resolutions: SharedLRUCache[ResolutionKey, Resolution] = field(default_factory=_new_resolution_cache)
     versions: "SharedLRUCache[int, CachedVersion]" = field(default_factory=_new_version_cache)
     # At a cold start, many bots ask for the same prompt at once: one thread resolves and loads it.
-    resolving: "SingleFlight[ResolutionKey, Resolution]" = field(default_factory=SingleFlight)
+    resolving: SingleFlight[ResolutionKey, Resolution] = field(default_factory=SingleFlight)
     # By version id and erasure counter.
     loading: "SingleFlight[tuple[int, int], CachedVersion]" = field(default_factory=SingleFlight)
 
@@ -208,7 +206,7 @@ def render_version_json(version: PromptVersion) -> str:
             "total": version.tokens,
             "text": version.text_tokens,
             "tools": version.tool_tokens,
-            "sections": {section: tokens for section, (_, tokens) in version.section_sizes.items()},
+            "sections": {section: tokens for section, (_, tokens) in version.sizes.items()},
         },
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1] + ","

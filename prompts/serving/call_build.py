@@ -17,16 +17,10 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
 from prompts.serving.cache import CachedVersion, SaltedInputs
-from prompts.serving.errors import InputsNotStored
 from prompts.serving.rendered_prompt import build_render_parts
 from prompts.serving.warnings import get_assembly_warnings
 from prompts.versions.segments import encode_json
-from prompts.versions.stored_inputs import (
-    InputsUnavailable,
-    get_inputs_salt,
-    load_input_contents,
-    unpack_inputs,
-)
+from prompts.versions.stored_inputs import get_inputs_salt, load_input_contents, unpack_inputs
 from prompts.versions.tool_definitions import list_definitions_json
 
 # The layouts that show the data.
@@ -41,12 +35,9 @@ def get_version_inputs(workspace_id: int, version: CachedVersion) -> PromptInput
         with workspace_scope(workspace_id):
             rows = PromptVersion.objects.in_workspace(workspace_id).only("lockfile", "workspace_id")
             row = rows.get(pk=version.version_id)
-            try:
-                contents = load_input_contents(row, has_erased_parts=True)
-            except InputsUnavailable:
-                raise InputsNotStored from None
+            contents = load_input_contents(row, has_erased_parts=True)
             salt = get_inputs_salt(workspace_id, contents)
-        inputs = unpack_inputs(row.lockfile.get("inputs", ""), contents)
+        inputs = unpack_inputs(row.lockfile["inputs"], contents)
         version.inputs.append(SaltedInputs(inputs, salt))
     return version.inputs[0].inputs
 

@@ -12,7 +12,7 @@ from prompts.assembly.slots import Slots
 from prompts.assembly.unplaced_inputs import SLOT_INPUTS, drop_unused_slots, list_unplaced_slots
 from prompts.proof.call_values import SplitValues, split_call_values
 from prompts.proof.canonical import canonical_json, encode_json
-from prompts.serving.slots import SlotData, build_clock_slots, fill_clock, normalize_slots
+from prompts.serving.slot_values import SlotData, build_clock_slots, fill_clock, normalize_slots
 
 # Bytes of canonical JSON that one call may store.
 MAX_CALL_SIZE = 64 * 1024

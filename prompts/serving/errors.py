@@ -64,16 +64,6 @@ class VersionErased(PromptRefused):
     default_message = "This version contained text that has been erased. It can no longer be served."
 
 
-class InputsNotStored(PromptRefused):
-    """The call changes the inputs of a version that was built before versions stored their inputs."""
-
-    code = "inputs_not_stored"
-    default_message = (
-        "This version was built before versions stored their inputs, so data, mission, limits, tools "
-        "and directories cannot be sent with the call. Release a newer version of the prompt."
-    )
-
-
 class ServingUnavailable(DomainError):
     """The ledger row could not be written, so no prompt is served."""
 

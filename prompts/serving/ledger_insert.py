@@ -16,8 +16,7 @@ from prompts.models import LATEST
 from prompts.proof.canonical import encode_json
 from prompts.proof.hashed_rows import LedgerRow
 from prompts.serving.ledger_writer import PendingRow, write_ledger_row
-from prompts.serving.request import Client, KeyClient, PromptRequest
-from prompts.serving.resolve import Resolution
+from prompts.serving.request import Client, KeyClient, PromptRequest, Resolution
 
 # Columns of the ledger table and their PostgreSQL types.
 STORED_COLUMNS = {

@@ -6,14 +6,9 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
-import psycopg
 import structlog
-from django.db import connection
 
-from core.db.workspace_scope import all_workspaces
 from prompts.serving.ledger_connection import (
-    FETCH_FUNCTION_SQL,
-    NEXT_IDS_SQL,
     DatabaseTimeout,
     DistributedLedgerConnection,
     LedgerConnection,
@@ -245,25 +240,6 @@ def close_writers() -> None:
         writer.close()
 
 
-def has_fetch_function() -> bool:
-    if connection.vendor != "postgresql":
-        return False
-    # Not with a cursor of Django: tests count the statements of a fetch.
-    return psycopg.ClientCursor(connection.connection).execute(FETCH_FUNCTION_SQL).fetchone() is not None
-
-
 def write_ledger_row(row: PendingRow) -> int | None:
     """Write a draft row and return its id; None if the conditions of the INSERT rejected it."""
-    if connection.in_atomic_block:
-        # Only in tests: the writer's connection would not see the uncommitted rows of the test's transaction.
-        with all_workspaces(), connection.cursor() as cursor:
-            if has_fetch_function():
-                cursor.execute(NEXT_IDS_SQL, [1])
-                draft = f'[{{"id":{cursor.fetchone()[0]},{row.draft[1:]}]'
-                cursor.execute(
-                    row.call_sql.replace("$1", "%s").replace("$2", "%s"), [row.workspace_id, draft]
-                )
-            else:
-                cursor.execute(row.sql, [f"[{row.draft}]"])
-            return next((int(number) for number, _ in cursor.fetchall()), None)
     return choose_writer(row).write(row)

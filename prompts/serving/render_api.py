@@ -34,7 +34,7 @@ from prompts.serving.http_params import parse_traceparent
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
 from prompts.serving.resolve import authenticate_key, check_key_format, check_scopes
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
-from prompts.serving.slots import find_task_json, find_timezone
+from prompts.serving.slot_values import find_task_json, find_timezone
 
 MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, MAX_CALL_SIZE
 # Names the fields that the layout has no place for.

@@ -1,16 +1,20 @@
-"""Types of the serving path: clients, prompt requests and the context of a call."""
+"""Types of the serving path: clients, prompt requests, their resolutions and the context of a call."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 from personas.api_keys.format import key_digest
 from personas.api_keys.scopes import FETCH
 from personas.models import User, Workspace
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION, LedgerEntry
+from prompts.proof_rows import format_reader
+from prompts.serving.warnings import ReportWarnings
 
 SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_SLUG_LENGTH = 64
@@ -110,6 +114,70 @@ class PromptRequest:
         else:
             return self.label
         return f"{self.label[: MAX_LABEL_LENGTH - len(suffix)]}{suffix}"
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The rows that a prompt request refers to: key or user, prompt and version.
+
+    A cached resolution may be outdated. The INSERT of the ledger row therefore checks it again.
+    """
+
+    workspace_id: int
+    prompt_id: int
+    agent_id: int
+    channel_id: int
+    version_id: int
+    erasures: int
+    # Content digest of the report of the last build; empty for a request that names its version.
+    report: str
+    # The warnings of that report; None for a request that names its version.
+    current_warnings: ReportWarnings | None
+    # Whether the version is that of the last build.
+    is_latest: bool
+    # The release policy of the agent.
+    release_policy: str
+    # Agent, channel and label as in the request.
+    agent: str
+    channel: str
+    label: str
+    reader_label: str
+    key_id: int | None = None
+    is_bot: bool = False
+    user_id: int | None = None
+    digest: str = ""
+    scopes: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def reader(self) -> str:
+        """Key and user, formatted for the seal of the ledger row."""
+        return format_reader(self.key_id, self.user_id, self.reader_label)
+
+    @cached_property
+    def as_json(self) -> str:
+        """The JSON members of a draft ledger row that every fetch with this resolution has in common.
+
+        Without the enclosing braces, so that the other members can be appended.
+        """
+        members = {
+            "workspace_id": self.workspace_id,
+            "key_id": self.key_id,
+            "user_id": self.user_id,
+            "reader_label": self.reader_label,
+            "prompt_id": self.prompt_id,
+            "version_id": self.version_id,
+            "agent_id": self.agent_id,
+            "agent": self.agent,
+            "channel_id": self.channel_id,
+            "channel": self.channel,
+            "label_name": self.label,
+            "report": self.report,
+            "release_policy": self.release_policy,
+            "erasures": self.erasures,
+            "digest": self.digest,
+            "scopes": self.scopes,
+        }
+        return json.dumps(members, ensure_ascii=False)[1:-1]
 
 
 # Called with the key id (None for members) and the workspace id. It raises if the rate limit is exceeded.

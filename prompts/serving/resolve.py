@@ -3,11 +3,8 @@
 This takes several queries, so the result is cached. It runs only if the cache has no resolution.
 """
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC
-from functools import cached_property
 from typing import Any
 
 from django.utils import timezone
@@ -17,7 +14,6 @@ from personas.api_keys.format import BOT, is_well_formed_key
 from personas.api_keys.scopes import find_missing_scope
 from personas.api_keys.selectors import filter_valid_keys
 from personas.models import Agent, AgentChannel, Membership
-from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion
 from prompts.serving.cache import get_erasure_number
 from prompts.serving.errors import (
@@ -35,73 +31,10 @@ from prompts.serving.request import (
     MemberClient,
     PromptRequest,
     RateLimitCheck,
+    Resolution,
     is_slug,
 )
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """The rows that a prompt request refers to: key or user, prompt and version.
-
-    A cached resolution may be outdated. The INSERT of the ledger row therefore checks it again.
-    """
-
-    workspace_id: int
-    prompt_id: int
-    agent_id: int
-    channel_id: int
-    version_id: int
-    erasures: int
-    # Content digest of the report of the last build; empty for a request that names its version.
-    report: str
-    # The warnings of that report; None for a request that names its version.
-    current_warnings: ReportWarnings | None
-    # Whether the version is that of the last build.
-    is_latest: bool
-    # The release policy of the agent.
-    release_policy: str
-    # Agent, channel and label as in the request.
-    agent: str
-    channel: str
-    label: str
-    reader_label: str
-    key_id: int | None = None
-    is_bot: bool = False
-    user_id: int | None = None
-    digest: str = ""
-    scopes: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def reader(self) -> str:
-        """Key and user, formatted for the seal of the ledger row."""
-        return format_reader(self.key_id, self.user_id, self.reader_label)
-
-    @cached_property
-    def as_json(self) -> str:
-        """The JSON members of a draft ledger row that every fetch with this resolution has in common.
-
-        Without the enclosing braces, so that the other members can be appended.
-        """
-        members = {
-            "workspace_id": self.workspace_id,
-            "key_id": self.key_id,
-            "user_id": self.user_id,
-            "reader_label": self.reader_label,
-            "prompt_id": self.prompt_id,
-            "version_id": self.version_id,
-            "agent_id": self.agent_id,
-            "agent": self.agent,
-            "channel_id": self.channel_id,
-            "channel": self.channel,
-            "label_name": self.label,
-            "report": self.report,
-            "release_policy": self.release_policy,
-            "erasures": self.erasures,
-            "digest": self.digest,
-            "scopes": self.scopes,
-        }
-        return json.dumps(members, ensure_ascii=False)[1:-1]
 
 
 def check_key_format(client: Client) -> None:
@@ -260,7 +193,7 @@ def get_numbered_version_id(prompt: AgentPrompt, label: str, number: int) -> int
 
 
 def check_version_number(prompt: AgentPrompt, prompt_request: PromptRequest, version_id: int) -> None:
-    """Raise PromptNotFound if the request names another version than the label pointed to at its time."""
+    """Raise PromptNotFound unless the label pointed to the requested version at the requested time."""
     if prompt_request.version is None:
         return
     versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(pk=version_id)

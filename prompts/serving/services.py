@@ -44,9 +44,10 @@ from prompts.serving.request import (
     PromptRequest,
     RateLimitCheck,
     RateLimitOnce,
+    Resolution,
     allow_all,
 )
-from prompts.serving.resolve import Resolution, check_key_format, resolve_request
+from prompts.serving.resolve import check_key_format, resolve_request
 from prompts.serving.warnings import combine_warnings
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from personas.models import Content
 from prompts.assembly.report import AssemblyReport
-from prompts.assembly.segments import normalize_section_name
 
 
 class ReportWarnings(NamedTuple):
@@ -45,7 +44,7 @@ def get_assembly_warnings(report: AssemblyReport) -> ReportWarnings:
 
 
 def format_cuts(cut: Mapping[str, int]) -> list[str]:
-    return [f"{count} characters of {normalize_section_name(name)} were cut." for name, count in cut.items()]
+    return [f"{count} characters of {name} were cut." for name, count in cut.items()]
 
 
 def format_lost(names: Any) -> tuple[str, ...]:

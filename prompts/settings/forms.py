@@ -45,7 +45,7 @@ class SectionLimitsField(forms.CharField):
             name, _colon, number = (part.strip() for part in line.partition(":"))
             if not (number.isascii() and number.isdecimal() and len(number) < 11):
                 message = gettext(
-                    "“%(line)s” is not a valid limit. Use the form “memories: 2000”, one per line."
+                    "“%(line)s” is not a valid limit. Use the format memories: 2000, one limit per line."
                 )
                 raise ValidationError(message % {"line": line[:80]})
             if name in limits:

@@ -13,7 +13,6 @@ from core.db.fields import ProseField
 from core.db.line_lists import LineListField
 from personas.models import Agent, Channel, Identity, Record, Soul, UserProfile
 from personas.tenancy.fields import TenantForeignKey
-from prompts.assembly.segments import normalize_section_name
 from prompts.settings.validation import validate_sample_data, validate_section_limits, validate_signature
 
 ENTRY_CHOICES = [("full", _("Full")), ("simple", _("Simple")), ("minimal", _("Minimal"))]
@@ -113,9 +112,6 @@ class PromptSettings(Record):
         super().clean()
         # An empty list or object sets nothing: the value is inherited.
         self.hidden, self.section_limits = self.hidden or None, self.section_limits or None
-        if isinstance(self.section_limits, dict):
-            limits = self.section_limits.items()
-            self.section_limits = {normalize_section_name(name): limit for name, limit in limits}
         errors: dict[str, list[ValidationError]] = {}
         for validate in (
             partial(validate_signature, self.signature),

@@ -21,8 +21,15 @@ from prompts.proof.hashed_rows import SLOTS_DOMAIN, LedgerRow
 from prompts.serving.cache import PROCESS_CACHE, get_cached_version
 from prompts.serving.errors import PromptNotFound, ServingUnavailable, VersionErased
 from prompts.serving.ledger_insert import LedgerValues, insert_ledger_row
-from prompts.serving.request import CallContext, Client, PromptRequest, RateLimitCheck, RateLimitOnce
-from prompts.serving.resolve import Resolution, authenticate_client, check_key_format
+from prompts.serving.request import (
+    CallContext,
+    Client,
+    PromptRequest,
+    RateLimitCheck,
+    RateLimitOnce,
+    Resolution,
+)
+from prompts.serving.resolve import authenticate_client, check_key_format
 from prompts.serving.services import MAX_ATTEMPTS, check_and_resolve, clean_request_id
 from prompts.versions.selectors import get_contents
 

@@ -13,7 +13,7 @@ from personas.drafts.services import DraftValues
 from personas.records.forms import RecordForm
 
 # Fields that are shown together with the main text; all other fields are collapsed.
-PRIMARY_FIELDS = {"label", "name", "title", "description", "snippet", "agent", "state", "slug"}
+PRIMARY_FIELDS = {"name", "display_name", "title", "description", "snippet", "agent", "status", "slug"}
 
 
 def set_form_access(form: RecordForm, *, is_open: bool) -> RecordForm:

@@ -84,7 +84,7 @@ class PreviewResult:
     layout: str
     # Characters and tokens by section.
     sizes: dict[str, list[int]]
-    # Tokens of the tool definitions that are sent beside the text.
+    # Tokens of the tool definitions that are sent with the text.
     tool_tokens: int = 0
     report: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
@@ -153,7 +153,7 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
     return PreviewResult(
         segments,
         version.layout,
-        version.section_sizes,
+        version.sizes,
         version.tool_tokens,
         parse_build_report(contents, version),
         budget,

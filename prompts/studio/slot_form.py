@@ -16,7 +16,7 @@ from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.runtime_lines import HOST_KEYS, KNOWN_FACTS, SANDBOX_KEYS
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import Slots, fill_segments
-from prompts.serving.slots import fill_clock, find_task_json, normalize_slots
+from prompts.serving.slot_values import fill_clock, find_task_json, normalize_slots
 
 SANDBOX_PREFIX = "sandbox."
 BOOLEAN_VALUES: dict[str, Any] = {"true": True, "false": False}

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from personas.models import Agent, ApiKey, Memory, MemoryState, Record, WorkspaceOwned
+from personas.models import Agent, ApiKey, Memory, MemoryStatus, Record, WorkspaceOwned
 from personas.templatetags.ui import format_count
 from prompts.builds.middleware import REBUILD_SESSION_KEY
 from prompts.builds.progress import get_build_progress, get_progress_context, parse_since
@@ -96,7 +96,7 @@ def usage_for_memory(summary: MemoryUsageSummary, memory: Memory) -> MemoryUsage
 
 def describe_memory_usage(memory: Memory, usage: MemoryUsage) -> str:
     """Describe the prompts that contain a memory, or that could contain it once it is approved."""
-    if memory.state == MemoryState.PROPOSED:
+    if memory.status == MemoryStatus.PROPOSED:
         count = usage.total
         text = ngettext("may change %(number)s prompt", "may change %(number)s prompts", count)
     else:

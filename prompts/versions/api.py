@@ -217,11 +217,11 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
         "characters": version.characters,
         "tokens": {
             **token_counts_json(version),
-            "sections": {name: tokens for name, (_, tokens) in version.section_sizes.items()},
+            "sections": {name: tokens for name, (_, tokens) in version.sizes.items()},
         },
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}
-            for name, (characters, tokens) in version.section_sizes.items()
+            for name, (characters, tokens) in version.sizes.items()
         ],
         **text_fields,
         "first": version_usage_json(version, version.prompt) | version_reason_json(call, version),

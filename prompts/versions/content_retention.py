@@ -100,9 +100,8 @@ def iterate_version_digests(workspace_id: int, versions: QuerySet[PromptVersion]
         yield from list_content_digests(version.segments, version.tools)
         yield from [row["content"] for row in version.skill_files]
         yield version.report
-        yield from version.lockfile.get("parts", {}).values()
-        if manifest := version.lockfile.get("inputs", ""):
-            manifests.add(manifest)
+        yield from version.lockfile["parts"].values()
+        manifests.add(version.lockfile["inputs"])
     yield from manifests
     yield from iterate_input_digests(workspace_id, manifests)
 

@@ -15,7 +15,7 @@ from prompts.assembly.sizes import measure_sections
 from prompts.versions.tool_definitions import DefinitionJson, encode_definition, format_definition
 
 TokenCounter = Callable[[str], int]
-SectionState = Literal["same", "changed", "added", "removed"]
+SectionStatus = Literal["same", "changed", "added", "removed"]
 DiffKind = Literal["section", "tool", "skill_file"]
 # The texts of the skill files that differ, by name, of the older and the newer version.
 SkillFilePair = tuple[Mapping[str, str], Mapping[str, str]]
@@ -44,7 +44,7 @@ class SectionDiff:
     """Differences of one section; the blank lines before the section are not compared."""
 
     name: str
-    state: SectionState
+    status: SectionStatus
     tokens_before: int
     tokens_after: int
     lines: Sequence[DiffLine] = ()
@@ -86,9 +86,9 @@ class VersionDiff:
     sections: Sequence[SectionDiff]
     moved: Sequence[MovedSegment]
     prefix: CachePrefix
-    # The tool definitions, which are sent beside the text.
+    # The tool definitions, which are sent with the text.
     tools: Sequence[SectionDiff] = ()
-    # The changed skill files, which bots read beside the text. They cost no tokens of the prompt.
+    # The changed skill files, which bots read separately. They are not counted in the tokens of the prompt.
     skill_files: Sequence[SectionDiff] = ()
 
     @property
@@ -110,7 +110,7 @@ class VersionDiff:
 
 
 def list_changed_sections(sections: Iterable[SectionDiff]) -> list[SectionDiff]:
-    return [section for section in sections if section.state != "same" or section.is_moved]
+    return [section for section in sections if section.status != "same" or section.is_moved]
 
 
 def compare_segments(
@@ -205,7 +205,7 @@ def diff_skill_files(
 ) -> list[SectionDiff]:
     """Compare the skill files by name."""
     files = diff_sections(before, after, lambda _: 0, budget)
-    return [replace(file, kind="skill_file", is_moved=False) for file in files if file.state != "same"]
+    return [replace(file, kind="skill_file", is_moved=False) for file in files if file.status != "same"]
 
 
 def diff_section(
@@ -215,16 +215,16 @@ def diff_section(
     tokens = count(old_text), count(new_text)
     if old_text == new_text:
         return SectionDiff(name, "same", *tokens)
-    state: SectionState = "added" if old is None else "removed" if new is None else "changed"
+    status: SectionStatus = "added" if old is None else "removed" if new is None else "changed"
     if not budget.take(old_text, new_text):
         reason = _("Too long to compare line by line: %(count)s characters.") % {
             "count": f"{len(old_text) + len(new_text):,}"
         }
-        return SectionDiff(name, state, *tokens, withheld=reason)
+        return SectionDiff(name, status, *tokens, withheld=reason)
     lines = (
-        diff_lines(old_text, new_text) if state == "changed" else build_one_sided_lines(old_text, new_text)
+        diff_lines(old_text, new_text) if status == "changed" else build_one_sided_lines(old_text, new_text)
     )
-    return SectionDiff(name, state, *tokens, lines)
+    return SectionDiff(name, status, *tokens, lines)
 
 
 def build_one_sided_lines(old: str, new: str) -> list[DiffLine]:

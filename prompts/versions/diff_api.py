@@ -147,7 +147,7 @@ def version_diff_json(diff: VersionDiff, before: str, after: str) -> dict[str, A
 def section_diff_json(section: SectionDiff) -> dict[str, Any]:
     return {
         "name": section.name,
-        "status": section.state,
+        "status": section.status,
         "is_moved": section.is_moved,
         "tokens_before": section.tokens_before,
         "tokens_after": section.tokens_after,

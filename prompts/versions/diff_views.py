@@ -50,7 +50,7 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
         count_tokens_cached,
         tools=get_definition_pair(old, new),
         skill_files=get_skill_file_pair(old, new),
-        sizes=(old.section_sizes, new.section_sizes),
+        sizes=(old.sizes, new.sizes),
     )
     labels = list(get_prompt_labels(row))
     labels_by_version = group_labels_by_version(row, labels)
@@ -89,7 +89,7 @@ def list_full_sections(diff: VersionDiff, segments: Sequence[Segment]) -> list[S
     texts = join_section_texts(segments)
     return [
         replace(section, lines=build_unchanged_lines(texts.get(section.name, "")))
-        if section.state == "same"
+        if section.status == "same"
         else section
         for section in diff.sections
     ]
@@ -128,7 +128,7 @@ def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpRes
         count_tokens_cached,
         tools=get_definition_pair(old, new),
         skill_files=get_skill_file_pair(old, new),
-        sizes=(old.section_sizes, new.section_sizes),
+        sizes=(old.sizes, new.sizes),
     )
     changed = diff.all_changed
     context = {

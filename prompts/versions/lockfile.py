@@ -124,7 +124,7 @@ class PreviousParts(NamedTuple):
     revisions: PartRevisions
 
 
-# By the id of the version.
+# Keyed by version id.
 CACHED_PARTS: SharedLRUCache[int, PreviousParts] = SharedLRUCache(MAX_CACHED_PARTS)
 
 

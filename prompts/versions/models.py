@@ -6,7 +6,6 @@ from django.db.models import Q
 from core.db.fields import CompactJSONField
 from personas.models import Agent, Channel, ReleasePolicy, Workspace, WorkspaceOwned
 from personas.tenancy.fields import TenantForeignKey
-from prompts.assembly.segments import normalize_section_name
 
 
 class AgentPrompt(WorkspaceOwned):
@@ -113,18 +112,13 @@ class PromptVersion(WorkspaceOwned):
         return f"{self.prompt} v{self.number}"
 
     @property
-    def section_sizes(self) -> dict[str, list[int]]:
-        """Characters and tokens of each section, by the names that sections have now."""
-        return {normalize_section_name(name): size for name, size in self.sizes.items()}
-
-    @property
     def text_tokens(self) -> int:
         """Tokens of the text as a plain fetch sends it."""
         return sum(tokens for _, tokens in self.sizes.values())
 
     @property
     def tool_tokens(self) -> int:
-        """Tokens of the tool definitions; 0 for versions built before definitions were counted."""
+        """Tokens of the tool definitions."""
         return self.tokens - self.text_tokens
 
 

@@ -11,15 +11,14 @@ from itertools import accumulate
 from typing import Any
 
 from django.urls import reverse
-from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from personas.models import Workspace
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import Origin, Segment, get_texts_by_section
 from prompts.builds.tokens import count_tokens_cached, count_tokens_from
-from prompts.hashed_rows import build_version_row
 from prompts.models import Comment, PromptVersion
+from prompts.proof_rows import build_version_row
 from prompts.provenance.causes import describe_causes, list_cause_revisions
 from prompts.provenance.origins import (
     LAYOUT_LABEL,
@@ -54,7 +53,7 @@ class AnnotatedRow:
     # The number of its first line with comments, or else of its first line that is not empty, from 1;
     # 0 if members cannot comment on it.
     line: int = 0
-    # Comments on its lines.
+    # Number of comments on its lines.
     comment_count: int = 0
     # Where the comments on its lines are loaded from, if they are open.
     comments_url: str = ""
@@ -259,7 +258,7 @@ class VersionPage:
         return [self.build_section(name, rows, ends) for name, rows in group_rows_by_section(self.segments)]
 
     def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
-        characters, tokens = self.version.section_sizes.get(name, (0, 0))
+        characters, tokens = self.version.sizes.get(name, (0, 0))
         annotated = [self.annotate_row(row) for row in rows]
         # A boundary one character earlier counts too: the line break before the first row is in the section.
         boundary_offset = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
@@ -363,48 +362,3 @@ def build_tool_entry(definition: DefinitionJson) -> ToolEntry:
         len(text),
         count_tokens_cached(text),
     )
-
-
-OMISSION_REASONS = {
-    "left out by limits.omit_reference": _("left out by the setting “Leave out the language reference”"),
-    "native tools": _("no tools, or the provider gets tool definitions"),
-    "no context files": _("no context files"),
-    "no directory that the agent can reach": _("no directory that the agent can access"),
-    "no documentation is named, or the base is replaced": _(
-        "no documentation, or SYSTEM.md replaces the base prompt"
-    ),
-    "no identity": _("no identity"),
-    "no identity with a sentence to say, or the simple entry point": _(
-        "no identity, or the entry point is set to Simple"
-    ),
-    "no identity, or the simple entry point": _("no identity, or the entry point is set to Simple"),
-    "no instructions, or no identity beside them": _("no instructions, or no identity"),
-    "no memories": _("no memories"),
-    "no memory tools": _("no memory tools"),
-    "no responsibilities": _("no responsibilities"),
-    "no skill that may be offered": _("no available skills"),
-    "no skill that the model may call": _("no skills that models can start"),
-    "no skills, or not the full entry point": _("no skills, or the entry point is not set to Full"),
-    "no tool asks for any": _("no tool has guidelines"),
-    "no tools": _("no tools"),
-    "no tools for planning": _("no planning tools"),
-    "no tools, or a provider that takes their definitions": _(
-        "no tools, or the provider gets tool definitions"
-    ),
-    "no user's name, or the simple entry point": _("no user name, or the entry point is set to Simple"),
-    "no workspace files, or the simple entry point": _(
-        "no workspace files, or the entry point is set to Simple"
-    ),
-    "nothing the agent can do keeps anything": _("the agent has no storage"),
-    "nothing to say": _("empty"),
-    "sub-agents do not plan": _("sub-agents do not plan"),
-    "the base is replaced": _("SYSTEM.md replaces the base prompt"),
-    "the call says nothing": _("not sent with the call"),
-    "the channel has no formatting rules": _("the channel has no formatting rules"),
-    "the simple entry point": _("the entry point is set to Simple"),
-}
-
-
-def describe_omission(reason: str) -> str:
-    """Translate an omission reason; unknown reasons (from older compilers) are returned unchanged."""
-    return str(OMISSION_REASONS.get(reason, reason))

@@ -5,7 +5,7 @@ stored contents before a version is compared or stored.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
-from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment, SkillFile, normalize_section_name
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment, SkillFile
 from prompts.assembly.tool_definitions import ToolDefinition
 from prompts.proof.canonical import encode_plain_json
 from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
@@ -22,11 +22,6 @@ from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
 # Layout text of up to this many characters is stored inline: a content row for it would cost more space.
 MAX_INLINE_LENGTH = 120
 ERASED_TEXT = "⟦erased⟧"
-# Sections that are stored with hyphens, by layout: the digest of a version covers the stored names.
-HYPHENATED_SECTIONS = {
-    "opal": frozenset({"project_context", "tool_guidelines", "call_append"}),
-    "pi": frozenset({"custom_tools", "project_context", "date_and_directory", "call_append"}),
-}
 
 
 @dataclass
@@ -52,11 +47,6 @@ class PackedPrompt:
     text_digest: str
     contents: dict[str, bytes] = field(default_factory=dict)
     skill_files: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def plain_digest(self) -> str:
-        """The digest that versions had before digests were salted."""
-        return hash_segments(self.layout, self.tools, self.segments, self.skill_files)
 
     def apply_salts(self, salted: Mapping[str, SaltedDigest]) -> StoredSegments:
         """Replace the plain digests. Those that are not in `salted` are kept: their content is not stored."""
@@ -100,8 +90,7 @@ def pack_prompt(
         contents[digest] = data
         return digest
 
-    hyphenated = HYPHENATED_SECTIONS.get(prompt.layout, frozenset())
-    rows = [pack_segment(segment, keep, hyphenated) for segment in prompt.segments]
+    rows = [pack_segment(segment, keep) for segment in prompt.segments]
     tools = keep(encode_definitions(prompt.tools)) if prompt.tools else ""
     text_digest = sha256_digest(prompt.text.encode())
     files = [pack_skill_file(file, keep) for file in skill_files]
@@ -114,13 +103,9 @@ def pack_skill_file(file: SkillFile, keep: Callable[[bytes], str]) -> dict[str, 
     return {"name": file.name, "content": keep(file.data), "size": len(file.data), "origin": origin}
 
 
-def pack_segment(
-    segment: Segment, keep: Callable[[bytes], str], hyphenated: Collection[str] = ()
-) -> dict[str, Any]:
+def pack_segment(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, Any]:
     """Pack a segment as JSON data; default values are left out."""
-    name = segment.section
-    section = name.replace("_", "-") if name in hyphenated else name
-    row: dict[str, Any] = {"section": section, "volatility": segment.volatility}
+    row: dict[str, Any] = {"section": segment.section, "volatility": segment.volatility}
     if segment.origin == LAYOUT_ORIGIN and not segment.slot and len(segment.text) <= MAX_INLINE_LENGTH:
         row["text"] = segment.text
     else:
@@ -174,7 +159,7 @@ def unpack_segment(row: Mapping[str, Any], contents: Mapping[str, bytes | None])
         given = json.loads(data or b"{}")
     origin = Origin(**row["origin"]) if "origin" in row else LAYOUT_ORIGIN
     return Segment(
-        normalize_section_name(row["section"]),
+        row["section"],
         text,
         origin,
         row["volatility"],

@@ -10,11 +10,11 @@ from core.db.compiled_query import CompiledQuery
 from core.db.fields import JOINED_BY
 from core.salted_digests import salt_digest
 from personas.erasure.services import ERASABLE_FIELDS
-from personas.models import Agent, Content, Erasure, Workspace, sha256_digest
+from personas.models import Content, Erasure, Workspace, sha256_digest
 from prompts.assembly.segments import Origin, Segment, SkillFile
-from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proof.text_salts import combine_text_salts
+from prompts.proof_rows import build_version_row
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
 from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
 from prompts.versions.tool_definitions import parse_definitions
@@ -35,10 +35,6 @@ def list_heavy_columns(relation: str) -> list[str]:
 def list_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True)
     return rows.select_related("agent", "channel", "latest").order_by("agent__name", "channel__name", "pk")
-
-
-def find_agent_prompt(agent: Agent, channel_slug: str) -> AgentPrompt | None:
-    return list_prompts(agent.workspace_id).filter(agent=agent, channel__slug=channel_slug).first()
 
 
 def list_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
@@ -226,7 +222,7 @@ def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str
 def query_contents(
     workspace: int, digests: str
 ) -> "QuerySet[Content, tuple[str, bytes | memoryview[int] | None]]":
-    """Query the data of contents by digests that are joined with commas."""
+    """Fetch contents by a comma-separated list of digests."""
     rows = Content.objects.in_workspace(workspace).filter(digest__in_joined=digests)
     return rows.values_list("digest", "data")
 

@@ -16,6 +16,7 @@ from personas.api.schema import (
 )
 from prompts.assembly.json_codec import dataclass_json
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.provenance.omissions import omissions_json
 from prompts.versions.selectors import (
     get_build_report,
     get_lockfile_parts,
@@ -134,6 +135,11 @@ def cause_json(cause: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def report_json(version: PromptVersion) -> dict[str, Any]:
+    report = get_build_report(version)
+    return {**report, "omitted": omissions_json(report["omitted"])} if report else report
+
+
 def version_json(version: PromptVersion) -> dict[str, Any]:
     prompt = version.prompt
     return {
@@ -149,11 +155,11 @@ def version_json(version: PromptVersion) -> dict[str, Any]:
         "tool_tokens": version.tool_tokens,
         "sizes": {
             name: {"characters": characters, "tokens": tokens}
-            for name, (characters, tokens) in version.section_sizes.items()
+            for name, (characters, tokens) in version.sizes.items()
         },
         "tools": get_tool_definitions(version),
         "segments": [dataclass_json(segment) for segment in get_segments(version)],
-        "report": get_build_report(version),
+        "report": report_json(version),
         "lockfile": {
             "layout": version.layout,
             "compiler": version.compiler,

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.assembly.segments import normalize_section_name
 from prompts.models import AgentPrompt, PromptVersion
 
 MAX_VERSIONS = 24
@@ -58,7 +57,7 @@ def load_size_history(prompt: AgentPrompt) -> SizeHistory | None:
 
 def get_section_tokens(sizes: dict[str, list[int]], total: int) -> Counter[str]:
     """Return the tokens by section; what the sections do not have are the tool definitions."""
-    tokens = Counter({normalize_section_name(name): size[1] for name, size in sizes.items() if size[1]})
+    tokens = Counter({name: size[1] for name, size in sizes.items() if size[1]})
     return tokens + Counter({TOOL_SECTION: total - tokens.total()})
 
 

@@ -15,7 +15,7 @@ from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt, build_changed_prompt
 from prompts.assembly.call_inputs import changes_inputs
-from prompts.assembly.inputs import EarlierInputs, PromptInputs
+from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.json_codec import dataclass_json, get_field_default, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
@@ -24,10 +24,6 @@ from prompts.models import PromptVersion
 from prompts.proof.text_salts import combine_input_salts
 from prompts.versions.segments import encode_json
 from prompts.versions.selectors import get_content_salts, get_contents
-
-# A member of manifests that earlier releases did not write. Such a version keeps their rules when it is built
-# again for a call.
-RULES_KEY = "describes_tools"
 
 
 def build_call_prompt(version: PromptVersion, slots: Slots) -> AssembledPrompt | None:
@@ -38,7 +34,7 @@ def build_call_prompt(version: PromptVersion, slots: Slots) -> AssembledPrompt |
 
 
 class InputsUnavailable(LookupError):
-    """The inputs of the version are not stored, or were erased."""
+    """Some inputs of the version were erased."""
 
 
 class EncodedPart(NamedTuple):
@@ -125,7 +121,7 @@ def pack_inputs(
     def get_digest(part: Any) -> str:
         return salted[encoder.encode(part).digest].digest
 
-    manifest: dict[str, Any] = {RULES_KEY: {"value": True}} if inputs.describes_tools else {}
+    manifest: dict[str, Any] = {}
     for name in [input_field.name for input_field in fields(inputs)]:
         value = getattr(inputs, name)
         if value == get_field_default(PromptInputs, name):
@@ -153,17 +149,14 @@ def list_manifest_digests(manifest: Mapping[str, Any]) -> tuple[list[str], list[
 
 
 def load_inputs(version: PromptVersion) -> PromptInputs:
-    """Load the inputs of a version with three queries; raise InputsUnavailable if a content is missing."""
-    return unpack_inputs(version.lockfile.get("inputs", ""), load_input_contents(version))
+    """Load the inputs of a version with three queries; raise InputsUnavailable if a part was erased."""
+    return unpack_inputs(version.lockfile["inputs"], load_input_contents(version))
 
 
 def load_remaining_inputs(version: PromptVersion) -> PromptInputs:
-    """Load the inputs of a version without the parts that were erased.
-
-    Raise InputsUnavailable if the version stores no inputs.
-    """
+    """Load the inputs of a version without the parts that were erased."""
     contents = load_input_contents(version, has_erased_parts=True)
-    return unpack_inputs(version.lockfile.get("inputs", ""), contents)
+    return unpack_inputs(version.lockfile["inputs"], contents)
 
 
 def load_input_contents(version: PromptVersion, *, has_erased_parts: bool = False) -> dict[str, bytes]:
@@ -171,7 +164,7 @@ def load_input_contents(version: PromptVersion, *, has_erased_parts: bool = Fals
 
     With `has_erased_parts`, parts that were erased are left out. Otherwise they raise InputsUnavailable.
     """
-    digest = version.lockfile.get("inputs", "")
+    digest = version.lockfile["inputs"]
     contents = require_all(version.workspace_id, [digest])
     names, part_lists = list_manifest_digests(json.loads(contents[digest]))
     lists = require_all(version.workspace_id, part_lists)
@@ -200,9 +193,8 @@ def require_all(
 def unpack_inputs(digest: str, contents: Mapping[str, bytes]) -> PromptInputs:
     """Build the inputs from the manifest; parts that are not among the contents are left out."""
     manifest = json.loads(contents[digest])
-    kind = PromptInputs if manifest.pop(RULES_KEY, None) else EarlierInputs
     values = {name: unpack_member(one, contents) for name, one in manifest.items() if has_data(one, contents)}
-    return parse_dataclass(kind, values)
+    return parse_dataclass(PromptInputs, values)
 
 
 def has_data(member: Mapping[str, Any], contents: Mapping[str, bytes]) -> bool:

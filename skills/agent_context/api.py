@@ -55,7 +55,7 @@ from skills.models import (
     AgentSource,
     ContextFile,
     FileRevision,
-    FileState,
+    FileStatus,
     Source,
     SourceScope,
 )
@@ -79,7 +79,7 @@ WITHHELD_FILES_SCHEMA = array_schema(
         {
             "id": integer_schema(1),
             "path": TEXT_SCHEMA,
-            "status": enum_schema(FileState.values, title="FileState"),
+            "status": enum_schema(FileStatus.values, title="FileStatus"),
         },
         title="UnusedFile",
     ),
@@ -364,7 +364,7 @@ def effective_file_json(entry: EffectiveFile, revision: FileRevision) -> dict[st
 
 
 def withheld_files_json(files: Iterable[ContextFile]) -> list[dict[str, Any]]:
-    return [{"id": file.pk, "path": file.path, "status": file.state} for file in files]
+    return [{"id": file.pk, "path": file.path, "status": file.status} for file in files]
 
 
 urlpatterns: list[URLPattern] = [

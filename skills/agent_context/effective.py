@@ -16,7 +16,7 @@ from core.db.compiled_query import CompiledQueries, fetch_together
 from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
-from skills.files.states import WITHHELD_STATES
+from skills.files.statuses import WITHHELD_STATUSES
 from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, Skill, SkillLink
 from skills.skill_format.tolerance import evaluate_for_harnesses, get_judging_harnesses
 from skills.sources.readers import (
@@ -89,7 +89,7 @@ class EffectiveContext:
     reader: ContextReader | None
     files: tuple[EffectiveFile, ...] = ()
     skills: tuple[AgentSkill, ...] = ()
-    # Files that the agent's rules match but whose state is invalid, quarantined or missing. A file is listed
+    # Files that the agent's rules match but whose status is invalid, quarantined or missing. A file is listed
     # here even if prompts still use an older revision of it.
     withheld: tuple[ContextFile, ...] = ()
     # The settings of the agent for files and skills, its own or inherited; None if there are none.
@@ -198,7 +198,7 @@ class ContextLoader:
                 ]
             ),
             tuple(skills),
-            tuple([file for _, file in matches if file.state in WITHHELD_STATES]),
+            tuple([file for _, file in matches if file.status in WITHHELD_STATUSES]),
             settings,
             self.get_working_directory(agent),
         )

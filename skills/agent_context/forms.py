@@ -94,7 +94,7 @@ class ContextForm(ActionForm):
         super().__init__(*args, **kwargs)
         uses = list(row.uses.all()) if row else []
         # Keep the current sources among the choices even if they are archived.
-        sources = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
+        sources = Source.objects.in_workspace(agent.workspace_id).order_by("name", "pk")
         current = sources.filter(pk__in=[use.source_id for use in uses])
         choices = sources.filter(archived_at=None) | current
         self.row_count = min(max(len(uses) + EMPTY_ROWS, MIN_ROWS), MAX_SOURCES)

@@ -10,12 +10,12 @@ from personas.actors import Actor
 from personas.models import Agent
 from skills.agent_context.effective import AgentContextLoader, EffectiveContext
 from skills.agent_context.services import list_sources_to_refresh
-from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, FileState, Skill
+from skills.models import AgentContext, AssignedTo, ContextFile, FileAgent, FileStatus, Skill
 from skills.refresh.runs import request_refresh
 from skills.sources.readers import AgentLineage, ContextReader, list_active_uses, load_agent_lineage
 from skills.tasks import enqueue_refresh_run
 
-PENDING_STATES = (FileState.NEW, FileState.CHANGED)
+PENDING_STATUSES = (FileStatus.NEW, FileStatus.CHANGED)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def get_context_and_pending(
         file for kind, file in matches if kind != "skill" or file.assigned_to == AssignedTo.WHERE_FOUND
     ]
     unused = [file for file in [*by_rule, *loader.offered_files] if file.active_id is None]
-    return loader.get_context(agent), [file for file in unused if file.state in PENDING_STATES]
+    return loader.get_context(agent), [file for file in unused if file.status in PENDING_STATUSES]
 
 
 def request_context_refresh(row: AgentContext, *, by: Actor) -> None:
@@ -93,13 +93,13 @@ def get_context_fingerprint(agent: Agent, reader: ContextReader | None) -> list[
     rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
     skills = Q(file_kind="skill") & ~Q(assigned_to=AssignedTo.WHERE_FOUND)
     relevant = rows.filter(Q(source__in=reader.source_ids) | skills if reader else skills)
-    files = relevant.values_list("state", "assigned_to", "is_mine").annotate(
+    files = relevant.values_list("status", "assigned_to", "is_mine").annotate(
         Count("pk"), Sum("pk"), Sum("latest_id"), Sum("active_id"), Max("changed_at")
     )
     skill_records = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
     return [
         get_source_reader_key(reader),
-        *files.order_by("state", "assigned_to", "is_mine"),
+        *files.order_by("status", "assigned_to", "is_mine"),
         skill_records.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
     ]
 
@@ -107,5 +107,5 @@ def get_context_fingerprint(agent: Agent, reader: ContextReader | None) -> list[
 def get_source_reader_key(reader: ContextReader | None) -> tuple[Any, ...]:
     if reader is None:
         return ()
-    sources = [(use.source_id, use.source.label, use.bot_location) for use in reader.uses]
+    sources = [(use.source_id, use.source.name, use.bot_location) for use in reader.uses]
     return (sources, repr(reader.harness), reader.searched_sources, reader.directory)

@@ -27,10 +27,10 @@ from skills.agent_context.page import (
     request_context_refresh,
 )
 from skills.agent_context.services import SETTING_NAMES, choose_context, inherit_context
-from skills.agent_context.withheld import UNUSABLE_STATES
+from skills.agent_context.withheld import UNUSABLE_STATUSES
 from skills.models import AgentContext, Source
 
-DETAIL_TEMPLATE = "skills/contexts/detail.html"
+DETAIL_TEMPLATE = "skills/agent_context/detail.html"
 
 
 def detail(request: WorkspaceRequest, agent: str) -> HttpResponse:
@@ -49,7 +49,7 @@ def poll_context(request: WorkspaceRequest, agent: str) -> HttpResponse:
         "mark": mark,
         "is_news": True,
     }
-    return render(request, "skills/contexts/_live.html", context)
+    return render(request, "skills/agent_context/_live.html", context)
 
 
 @require_permission(Permission.EDIT, Reviewed())
@@ -99,7 +99,7 @@ def get_requested_agent(request: WorkspaceRequest, slug: str) -> Agent:
 
 
 def context_url(request: WorkspaceRequest, agent: Agent) -> str:
-    return reverse("contexts:detail", args=[request.workspace.slug, agent.slug])
+    return reverse("agent-context:detail", args=[request.workspace.slug, agent.slug])
 
 
 def save_context_form(request: WorkspaceRequest, agent: Agent, form: ContextForm) -> AgentContext:
@@ -168,8 +168,8 @@ def build_context_section(loader: AgentContextLoader, choice: ContextChoice) -> 
     return {
         "effective_context": effective,
         "choice": choice,
-        "unusable_files": [file for file in effective.withheld if file.state in UNUSABLE_STATES],
-        "missing_files": [file for file in effective.withheld if file.state not in UNUSABLE_STATES],
+        "unusable_files": [file for file in effective.withheld if file.status in UNUSABLE_STATUSES],
+        "missing_files": [file for file in effective.withheld if file.status not in UNUSABLE_STATUSES],
         "pending_files": pending,
         "characters": sum(len(effective_file.text) for effective_file in effective.files),
     }
@@ -181,4 +181,4 @@ urlpatterns: list[URLPattern] = [
     path("choose/", choose_source, name="choose"),
     path("inherit/", inherit_from_parent, name="inherit"),
 ]
-urls = (urlpatterns, "contexts")
+urls = (urlpatterns, "agent-context")

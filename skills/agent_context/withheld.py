@@ -7,11 +7,11 @@ from django.db.models import Q
 
 from personas.models import Agent
 from skills.agent_context.effective import EffectiveFile, MatchedFiles
-from skills.models import AssignedTo, ContextFile, FileState
+from skills.models import AssignedTo, ContextFile, FileStatus
 from skills.sources.readers import ContextReader, get_context_reader
 
-UNUSABLE_STATES = (FileState.QUARANTINED, FileState.INVALID)
-LOADED_FIELDS = ("workspace", "source", "path", "file_kind", "state", "assigned_to", "exists", "active")
+UNUSABLE_STATUSES = (FileStatus.QUARANTINED, FileStatus.INVALID)
+LOADED_FIELDS = ("workspace", "source", "path", "file_kind", "status", "assigned_to", "exists", "active")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def get_agent_files(agent: Agent) -> AgentFiles:
     unusable_ids = [
         file.pk
         for file in files
-        if file.state in UNUSABLE_STATES and (is_assigned(file) or file.pk in matched_ids)
+        if file.status in UNUSABLE_STATUSES and (is_assigned(file) or file.pk in matched_ids)
     ]
     persona = [EffectiveFile(kind, file) for kind, file in matches if kind == "persona" and file.active_id]
     return AgentFiles(list_files_with_findings(agent, unusable_ids) if unusable_ids else [], persona)

@@ -1,6 +1,6 @@
 """The discovery rules of each harness, as data that a workspace can override with its own copy."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 FileKind = Literal["base", "append", "persona", "context", "workspace", "skill"]
@@ -75,9 +75,6 @@ class Harness:
             "skill", tuple(f"/{folder}/*/SKILL.md" for folder in self.extra_skill_folders), "project"
         )
         return tuple([rule for rule in (*self.rules, extra) if rule.kind not in self.off and rule.paths])
-
-    def without_kinds(self, *kinds: FileKind) -> "Harness":
-        return replace(self, off=kinds)
 
 
 OPAL = Harness(

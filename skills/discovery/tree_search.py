@@ -38,7 +38,7 @@ class TreeSearch(FileSearch):
     """Searches all folders.
 
     A symbolic link is followed only if a rule names it, so a link loop cannot make the search endless. Other
-    links are reported, unless they lead to a file: no rule names that file.
+    links are reported, except links to files, which no rule names.
     """
 
     rules: TreeRules

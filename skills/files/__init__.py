@@ -1,1 +1,1 @@
-"""Context files: revisions, states, policy, pages and API."""
+"""Context files: revisions, statuses, policy, pages and API."""

@@ -1,4 +1,4 @@
-"""API to read context files: state, findings and revisions."""
+"""API to read context files: status, findings and revisions."""
 
 from django.db.models import QuerySet
 from django.http import Http404
@@ -30,14 +30,14 @@ from skills.files.schema import (
     filter_visible_files,
 )
 from skills.files.selectors import NEEDS_REVIEW, get_revision_text, list_context_files, list_revisions
-from skills.models import ContextFile, FileRevision, FileState
+from skills.models import ContextFile, FileRevision, FileStatus
 
 API_TAG = "context-files"
 
 
 def index(call: ApiRequest) -> ApiResponse:
     rows = list_visible_files(call)
-    for name, column in (("status", "state"), ("source", "source__slug"), ("kind", "file_kind")):
+    for name, column in (("status", "status"), ("source", "source__slug"), ("kind", "file_kind")):
         if value := call.query.get(name):
             rows = rows.filter(**{column: value})
     if since := call.query.get("updated_since"):
@@ -112,7 +112,7 @@ urlpatterns: list[URLPattern] = [
             answer=page_schema(FILE_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Part of a path."),
-                "status": enum_schema(FileState.values, title="FileState"),
+                "status": enum_schema(FileStatus.values, title="FileStatus"),
                 "source": slug_schema(description="Only files of this source."),
                 "kind": enum_schema(FILE_KINDS, title="FileKind"),
                 "needs_review": boolean_schema(description="Whether it is in the inbox and needs review."),

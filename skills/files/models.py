@@ -12,8 +12,8 @@ from skills.discovery.harnesses import FILE_KINDS
 from skills.sources.models import Source
 
 
-class FileState(models.TextChoices):
-    """The state of a context file as shown to users."""
+class FileStatus(models.TextChoices):
+    """The status of a context file as shown to users."""
 
     NEW = "new", _("New")
     CURRENT = "current", _("Current")
@@ -38,7 +38,7 @@ class ContextFile(WorkspaceOwned):
     source = TenantForeignKey(Source, on_delete=models.PROTECT, related_name="files")
     path = models.CharField(max_length=1_000)
     file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in FILE_KINDS])
-    state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
+    status = models.CharField(max_length=11, choices=FileStatus.choices, default=FileStatus.NEW)
     # Why the last refresh could not read the file. Parsing problems are stored on the revision instead.
     problem = models.CharField(max_length=500, blank=True)
     exists = models.BooleanField(default=True)
@@ -52,7 +52,7 @@ class ContextFile(WorkspaceOwned):
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     active = TenantForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
-    # Whether a user has dealt with the current state. The inbox shows only files where this is False.
+    # Whether a user has dealt with the current status. The inbox shows only files where this is False.
     is_resolved = models.BooleanField(default=False)
     # Stamp of the file when its content was last read. A refresh does not read a file with the same stamp.
     size = models.BigIntegerField(default=0)
@@ -72,13 +72,13 @@ class ContextFile(WorkspaceOwned):
         ordering = ["path"]
         constraints = [
             models.UniqueConstraint(fields=["source", "path"], name="file_once_per_source"),
-            models.CheckConstraint(condition=Q(state__in=FileState.values), name="file_state_known"),
+            models.CheckConstraint(condition=Q(status__in=FileStatus.values), name="file_status_known"),
             models.CheckConstraint(
                 condition=Q(assigned_to__in=AssignedTo.values), name="file_assignment_known"
             ),
         ]
         indexes = [
-            models.Index(fields=["workspace", "is_resolved", "state"], name="files_by_state"),
+            models.Index(fields=["workspace", "is_resolved", "status"], name="files_by_status"),
             models.Index(fields=["workspace", "file_kind", "name"], name="files_by_name"),
         ]
 
@@ -135,7 +135,7 @@ class Waiver(WorkspaceOwned):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    person_label = models.CharField(max_length=254)
+    author_label = models.CharField(max_length=254)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 

@@ -15,7 +15,7 @@ from skills.agent_context.skill_validity import get_skill_validity
 from skills.files.evaluate import build_skill_reading
 from skills.files.forms import AssignmentForm, WaiverForm
 from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
-from skills.files.reasons import list_state_reasons
+from skills.files.reasons import list_status_reasons
 from skills.files.selectors import (
     get_compared_revisions,
     get_last_scanned_at,
@@ -25,9 +25,9 @@ from skills.files.selectors import (
     list_revisions,
     list_waivers,
 )
-from skills.files.state_changes import list_reader_ids
+from skills.files.status_changes import list_reader_ids
 from skills.library.duplicates import find_effective_skills, find_name_conflicts
-from skills.models import ContextFile, FileAgent, FileRevision, FileState
+from skills.models import ContextFile, FileAgent, FileRevision, FileStatus
 from skills.scanning import mask_secrets
 from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harness
 
@@ -63,7 +63,7 @@ def describe_verdict(is_kept: bool, is_warned: bool) -> tuple[str, str]:
 
 PAGE_SIZE = 25
 MAX_DIFF_LINES, PREVIEW_LINES = 20_000, 12
-APPROVABLE_STATES = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
+APPROVABLE_STATUSES = {FileStatus.NEW, FileStatus.CHANGED, FileStatus.MISSING}
 
 
 def build_file_page(
@@ -81,10 +81,10 @@ def build_file_page(
     page = {
         "file": file,
         "mark": get_file_mark(file),
-        "reasons": list_state_reasons(file),
+        "reasons": list_status_reasons(file),
         "usage": describe_usages([file])[file.pk],
         "digest": digest,
-        "can_approve": file.state in APPROVABLE_STATES and not file.is_resolved,
+        "can_approve": file.status in APPROVABLE_STATUSES and not file.is_resolved,
         "waiver_form": waiver_form or WaiverForm(initial={"digest": digest}),
         "waivers": list_waivers(file),
         "today": timezone.now().date(),
@@ -106,7 +106,7 @@ def build_file_page(
 def get_file_mark(file: ContextFile) -> str:
     """Return a hash that changes with what the page of the file shows, except the time of the last scan."""
     revisions = file.latest_id, file.approved_id, file.active_id
-    flags = file.state, file.problem, file.exists, file.is_ignored, file.is_resolved
+    flags = file.status, file.problem, file.exists, file.is_ignored, file.is_resolved
     waivers = list(list_waivers(file).values_list("pk", "ended_at"))
     return hash_page_state(
         revisions,

@@ -2,7 +2,7 @@
 
 from django.utils import timezone
 
-from skills.files.states import FilePolicy
+from skills.files.statuses import FilePolicy
 from skills.models import Source, Waiver
 
 

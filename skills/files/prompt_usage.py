@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from personas.models import Workspace
-from skills.models import ContextFile, FileState
+from skills.models import ContextFile, FileStatus
 
 # The numbers of the revisions that prompts contain, by file id. A file that no prompt contains may be absent.
 RevisionNumbers = dict[int, set[int]]
@@ -21,7 +21,7 @@ class PromptUsageSource:
     """The functions that answer which revisions prompts contain."""
 
     list_revisions: Callable[[Workspace | int, Collection[int]], RevisionNumbers]
-    # A value that changes whenever prompts may contain other revisions than before.
+    # A value that changes whenever the revisions in prompts may have changed.
     get_fingerprint: Callable[[Workspace | int], object]
 
 
@@ -74,7 +74,7 @@ def describe_unused(file: ContextFile, contained: Collection[int]) -> str:
     if contained:
         message = _("No revision is live, but prompts still contain revision %(held)s.")
         return message % {"held": format_numbers(contained)}
-    is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
+    is_waiting = file.file_kind == "skill" and file.status in {FileStatus.NEW, FileStatus.CHANGED}
     return _("Not used in prompts until someone trusts it.") if is_waiting else _("Not used in any prompt.")
 
 

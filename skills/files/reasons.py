@@ -1,4 +1,4 @@
-"""Texts for users: why a file is in its state. Pure functions."""
+"""Texts for users: why a file has its status. Pure functions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from core.text.lists import format_short_list
-from skills.models import ContextFile, FileState
+from skills.models import ContextFile, FileStatus
 
 KIND_LABELS = {
     "base": _("System prompt"),
@@ -18,33 +18,33 @@ KIND_LABELS = {
     "workspace": _("Workspace file"),
     "skill": _("Skill"),
 }
-# The states that need a user's attention, most severe first. The inbox is sorted in this order.
-STATES_BY_SEVERITY = (
-    FileState.QUARANTINED,
-    FileState.INVALID,
-    FileState.MISSING,
-    FileState.CHANGED,
-    FileState.NEW,
+# The statuses that need a user's attention, most severe first. The inbox is sorted in this order.
+STATUSES_BY_SEVERITY = (
+    FileStatus.QUARANTINED,
+    FileStatus.INVALID,
+    FileStatus.MISSING,
+    FileStatus.CHANGED,
+    FileStatus.NEW,
 )
-STATE_REASONS: Mapping[str, str | Promise] = {
-    FileState.MISSING: _("This file is no longer in its source."),
-    FileState.CHANGED: _("The content has changed since it was last approved."),
-    FileState.NEW: _("Not reviewed yet."),
-    FileState.IGNORED: _("Ignored and left out of all prompts."),
+STATUS_REASONS: Mapping[str, str | Promise] = {
+    FileStatus.MISSING: _("This file is no longer in its source."),
+    FileStatus.CHANGED: _("The content has changed since it was last approved."),
+    FileStatus.NEW: _("Not reviewed yet."),
+    FileStatus.IGNORED: _("Ignored and left out of all prompts."),
 }
 MAX_LINES_NAMED = 3
 
 
-def list_state_reasons(file: ContextFile) -> list[str]:
-    """Return the reasons for the file's state, each as one or two sentences."""
-    if file.state in STATE_REASONS:
-        return [str(STATE_REASONS[file.state])]
+def list_status_reasons(file: ContextFile) -> list[str]:
+    """Return the reasons for the file's status, each as one or two sentences."""
+    if file.status in STATUS_REASONS:
+        return [str(STATUS_REASONS[file.status])]
     if file.problem:
         return [file.problem]
     latest = file.latest
-    if latest is None or file.state == FileState.CURRENT:
+    if latest is None or file.status == FileStatus.CURRENT:
         return []
-    if file.state == FileState.QUARANTINED:
+    if file.status == FileStatus.QUARANTINED:
         return format_messages([finding for finding in latest.findings if finding["severity"] == "block"])
     return format_messages(latest.problems) or [gettext("This file cannot be read.")]
 

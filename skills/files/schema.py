@@ -29,7 +29,7 @@ from skills.api_helpers import (
 )
 from skills.discovery.harnesses import FILE_KINDS
 from skills.files.prompt_usage import describe_usages
-from skills.files.reasons import list_state_reasons
+from skills.files.reasons import list_status_reasons
 from skills.files.selectors import (
     get_revision_text,
     get_seen_digest,
@@ -37,8 +37,8 @@ from skills.files.selectors import (
     list_waivers,
     needs_review,
 )
-from skills.files.state_changes import list_reader_ids
-from skills.models import AssignedTo, ContextFile, FileAgent, FileRevision, FileState, Verdict, Waiver
+from skills.files.status_changes import list_reader_ids
+from skills.models import AssignedTo, ContextFile, FileAgent, FileRevision, FileStatus, Verdict, Waiver
 
 MAX_ITEMS = 100_000
 REVISION_SUMMARY_SCHEMA = object_schema(
@@ -60,7 +60,7 @@ FILE_PROPERTIES: dict[str, Schema] = {
     "path": TEXT_SCHEMA,
     "kind": enum_schema(FILE_KINDS, title="FileKind"),
     "name": TEXT_SCHEMA | {"description": "For skills."},
-    "status": enum_schema(FileState.values, title="FileState"),
+    "status": enum_schema(FileStatus.values, title="FileStatus"),
     "reasons": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Why it has this status."),
     "status_text": TEXT_SCHEMA | {"description": "What prompts currently contain."},
     "exists": boolean_schema(description="Whether the last refresh run found the file."),
@@ -130,8 +130,8 @@ def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
         "path": file.path,
         "kind": file.file_kind,
         "name": file.name,
-        "status": file.state,
-        "reasons": list_state_reasons(file),
+        "status": file.status,
+        "reasons": list_status_reasons(file),
         "status_text": usage,
         "exists": file.exists,
         "is_ignored": file.is_ignored,
@@ -190,7 +190,7 @@ def waiver_json(waiver: Waiver) -> dict[str, Any]:
         "digest": waiver.digest,
         "reason": waiver.reason,
         "until": waiver.until.isoformat(),
-        "author": waiver.person_label,
+        "author": waiver.author_label,
         "created_at": datetime_json(waiver.created_at),
         "ended_at": waiver.ended_at and datetime_json(waiver.ended_at),
     }

@@ -8,19 +8,19 @@ from datetime import datetime
 from django.db.models import F, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from skills.files.reasons import STATES_BY_SEVERITY
+from skills.files.reasons import STATUSES_BY_SEVERITY
 from skills.models import AssignedTo, ContextFile, FileRevision, PushedFile, RefreshRun, SourceKind, Waiver
 from skills.scanning import mask_secrets
 from skills.sources.models import FINISHED_STATUSES
 from skills.sources.readers import ContextReader
 
 # The files in the inbox: their status calls for a decision, and nobody has decided yet.
-NEEDS_REVIEW = Q(is_resolved=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
+NEEDS_REVIEW = Q(is_resolved=False, status__in=STATUSES_BY_SEVERITY, source__archived_at=None)
 
 
 def needs_review(file: ContextFile) -> bool:
     """Whether the file is in the inbox, as `NEEDS_REVIEW` says for a query."""
-    return not file.is_resolved and file.state in STATES_BY_SEVERITY and not file.source.is_archived
+    return not file.is_resolved and file.status in STATUSES_BY_SEVERITY and not file.source.is_archived
 
 
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:

@@ -17,9 +17,9 @@ from personas.models import Agent, Workspace
 from personas.signals import agent_changed
 from skills.files.policy import policy_for
 from skills.files.selectors import list_untrusted_skills
-from skills.files.state_changes import apply_states, build_file_event, list_reader_ids, notify_readers
-from skills.files.states import is_same_content
-from skills.models import AssignedTo, ContextFile, FileAgent, FileState, Source, Verdict, Waiver
+from skills.files.status_changes import apply_statuses, build_file_event, list_reader_ids, notify_readers
+from skills.files.statuses import is_same_content
+from skills.models import AssignedTo, ContextFile, FileAgent, FileStatus, Source, Verdict, Waiver
 from skills.sources.locks import lock_source
 
 MAX_WAIVER_PERIOD = timedelta(days=365)
@@ -69,7 +69,7 @@ def revert_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
 
     def revert(file: ContextFile) -> None:
         check_seen_digest(file, digest)
-        if file.latest is None or file.state not in (FileState.NEW, FileState.CHANGED):
+        if file.latest is None or file.status not in (FileStatus.NEW, FileStatus.CHANGED):
             raise FileNotApprovable(_("There is no change to revert."))
         file.rejected_digest, file.is_resolved = file.latest.digest, True
 
@@ -124,10 +124,10 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
         reason=reason,
         until=until,
         person=by.user,
-        person_label=by.label,
+        author_label=by.label,
     )
     try:
-        waiver.full_clean(exclude=["person", "person_label", "ended_at"])
+        waiver.full_clean(exclude=["person", "author_label", "ended_at"])
     except ValidationError as error:
         raise InvalidInput.from_validation(error) from error
     waiver.save()
@@ -226,25 +226,25 @@ def set_trust_requirement(
     workspace.skills_need_trust = needed
     workspace.save(update_fields=["skills_need_trust"])
     paths = [format_audit_label(file) for file in untrusted]
-    state: dict[str, Any] = {"skills_need_trust": needed}
+    status: dict[str, Any] = {"skills_need_trust": needed}
     if paths:
-        state["trusted" if is_kept else "removed"] = paths
+        status["trusted" if is_kept else "removed"] = paths
     before = {"skills_need_trust": not needed}
     write_audit_event(
-        workspace, "edited", "workspace", workspace.pk, workspace.name, by=by, before=before, after=state
+        workspace, "edited", "workspace", workspace.pk, workspace.name, by=by, before=before, after=status
     )
     for source in sources:
         # The lock loaded the workspace before it was changed.
         source.workspace = workspace
-        reapply_states(source, by=by)
+        reapply_statuses(source, by=by)
     return untrusted
 
 
-def reapply_states(source: Source, *, by: Actor = SYSTEM_ACTOR) -> None:
-    """Recompute the states of all files of a source with its current policy, and notify affected agents."""
+def reapply_statuses(source: Source, *, by: Actor = SYSTEM_ACTOR) -> None:
+    """Recompute the statuses of all files of a source with its current policy, and notify affected agents."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     files = list(rows.select_related("latest", "approved", "active"))
-    notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()), by=by)
+    notify_readers(source, apply_statuses(files, policy_for(source), now=timezone.now()), by=by)
 
 
 def change_file(
@@ -252,7 +252,7 @@ def change_file(
 ) -> ContextFile:
     source = lock_source(file.source)
     file = reload_file(file)
-    before = file_state_json(file)
+    before = file_status_json(file)
     apply(file)
     return apply_file_change(source, file, action, before, None, by=by)
 
@@ -266,11 +266,11 @@ def apply_file_change(
     *,
     by: Actor,
 ) -> ContextFile:
-    """Recompute and save the file's state, write the audit event, and notify the agents that read the file.
+    """Recompute and save the file's status, write the audit event, and notify the agents that read the file.
 
-    The new state is always part of the audit event; `after` holds further values for it.
+    The new status is always part of the audit event; `after` holds further values for it.
     """
-    changed_files = apply_states([file], policy_for(source), now=timezone.now())
+    changed_files = apply_statuses([file], policy_for(source), now=timezone.now())
     write_audit_event(
         file.workspace_id,
         action,
@@ -279,7 +279,7 @@ def apply_file_change(
         format_audit_label(file),
         by=by,
         before=before,
-        after=file_state_json(file) if after is None else after | file_state_json(file),
+        after=file_status_json(file) if after is None else after | file_status_json(file),
     )
     notify_readers(source, changed_files, by=by)
     return file
@@ -290,8 +290,8 @@ def reload_file(file: ContextFile) -> ContextFile:
     return rows.select_related("source", "latest", "approved", "active").get(pk=file.pk)
 
 
-def file_state_json(file: ContextFile) -> dict[str, Any]:
-    return {"status": str(file.state), "active_digest": file.active.digest if file.active else None}
+def file_status_json(file: ContextFile) -> dict[str, Any]:
+    return {"status": str(file.status), "active_digest": file.active.digest if file.active else None}
 
 
 def format_audit_label(file: ContextFile) -> str:
@@ -308,11 +308,11 @@ def check_seen_digest(file: ContextFile, digest: str) -> None:
 
 
 def check_file_usable(file: ContextFile) -> None:
-    if file.state == FileState.QUARANTINED:
+    if file.status == FileStatus.QUARANTINED:
         raise FileNotApprovable(
             _("This revision is in quarantine. Fix the file, or allow its findings first.")
         )
-    if file.state == FileState.INVALID:
+    if file.status == FileStatus.INVALID:
         raise FileNotApprovable(
             (_("This revision cannot be used. %(problem)s") % {"problem": file.problem}).strip()
         )

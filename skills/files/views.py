@@ -38,7 +38,7 @@ from skills.files.services import (
     unignore_file,
     waive_findings,
 )
-from skills.models import ContextFile, FileRevision, FileState
+from skills.models import ContextFile, FileRevision, FileStatus
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
@@ -59,7 +59,7 @@ def live_file(request: WorkspaceRequest, key: int) -> HttpResponse:
     if response := get_unchanged_response(request, get_file_mark(file)):
         return response
     page = build_file_page(request, get_requested_file(request, key))
-    keeps_waiver = request.GET.get("state") == file.state == FileState.QUARANTINED
+    keeps_waiver = request.GET.get("status") == file.status == FileStatus.QUARANTINED
     return render(request, "skills/files/_live.html", page | {"is_live": True, "keeps_waiver": keeps_waiver})
 
 

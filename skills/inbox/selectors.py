@@ -23,7 +23,7 @@ from django.db.models.functions import MD5, Cast, Coalesce
 
 from core.db.compiled_query import CompiledQuery
 from personas.models import Workspace
-from skills.files.reasons import STATES_BY_SEVERITY
+from skills.files.reasons import STATUSES_BY_SEVERITY
 from skills.files.selectors import NEEDS_REVIEW
 from skills.models import ContextFile, FileAgent, RefreshRun, Source
 from skills.sources.models import FINISHED_STATUSES
@@ -40,7 +40,7 @@ FINGERPRINT_AGGREGATES = {
 
 
 def list_pending_files(workspace: Workspace | int) -> QuerySet[ContextFile]:
-    """Return the files whose current state still needs a user's decision, except in archived sources."""
+    """Return the files whose current status still needs a user's decision, except in archived sources."""
     rows = ContextFile.objects.in_workspace(workspace)
     return rows.filter(NEEDS_REVIEW)
 
@@ -65,7 +65,7 @@ def query_pending_count(workspace: int) -> "QuerySet[Any, int]":
 class InboxFilter:
     """Filters of the inbox. An empty field means that this filter is not set."""
 
-    state: str = ""
+    status: str = ""
     source: str = ""
     search: str = ""
 
@@ -75,18 +75,18 @@ class InboxFilter:
             rows = rows.filter(path__icontains=self.search)
         if self.source:
             rows = rows.filter(source__slug=self.source)
-        return rows.filter(state=self.state) if self.state else rows
+        return rows.filter(status=self.status) if self.status else rows
 
 
 def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[ContextFile]:
-    """Return the pending files that match the filters, the most severe state first.
+    """Return the pending files that match the filters, the most severe status first.
 
     All data that a row of the inbox shows is loaded with this query.
     """
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent__archived_at=None)
     chosen = links.order_by().values("file").annotate(size=Count("pk")).values("size")
     severity = Case(
-        *(When(state=state, then=Value(place)) for place, state in enumerate(STATES_BY_SEVERITY)),
+        *(When(status=status, then=Value(place)) for place, status in enumerate(STATUSES_BY_SEVERITY)),
         output_field=IntegerField(),
     )
     rows = filters.filter_files(workspace).select_related("source", "latest", "active", "approved")
@@ -100,30 +100,30 @@ def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[Con
 
 @dataclass(frozen=True)
 class InboxGroup:
-    """The pending files with the same state and source.
+    """The pending files with the same status and source.
 
     `matching` counts the files that match the search text. `fingerprint` changes if any file changes.
     """
 
-    state: str
+    status: str
     slug: str
-    label: str
+    name: str
     matching: int
     fingerprint: tuple[Any, ...]
 
 
 def list_inbox_groups(workspace: Workspace, search: str = "") -> list[InboxGroup]:
-    """Count the pending files by state and source with one query."""
+    """Count the pending files by status and source with one query."""
     matching = Count("pk", filter=Q(path__icontains=search)) if search else Count("pk")
-    rows = list_pending_files(workspace).order_by("state", "source__slug")
-    groups: Any = rows.values("state", "source__slug", "source__label").annotate(
+    rows = list_pending_files(workspace).order_by("status", "source__slug")
+    groups: Any = rows.values("status", "source__slug", "source__name").annotate(
         matching=matching, **FINGERPRINT_AGGREGATES
     )
     return [
         InboxGroup(
-            row["state"],
+            row["status"],
             row["source__slug"],
-            row["source__label"],
+            row["source__name"],
             row["matching"],
             tuple(row[name] for name in FINGERPRINT_AGGREGATES),
         )
@@ -133,16 +133,16 @@ def list_inbox_groups(workspace: Workspace, search: str = "") -> list[InboxGroup
 
 @dataclass
 class InboxCounts:
-    """Number of pending files by state and by source."""
+    """Number of pending files by status and by source."""
 
-    states: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)
-    labels: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     total: int = 0
 
     @property
-    def all_states(self) -> int:
-        return self.states.total()
+    def all_statuses(self) -> int:
+        return self.statuses.total()
 
     @property
     def all_sources(self) -> int:
@@ -152,15 +152,15 @@ class InboxCounts:
 def build_inbox_counts(groups: Iterable[InboxGroup], filters: InboxFilter) -> InboxCounts:
     """Compute faceted counts for the filter options.
 
-    The counts of states respect the source filter, and the counts of sources respect the state filter.
+    The counts of statuses respect the source filter, and the counts of sources respect the status filter.
     """
     counts = InboxCounts()
     for group in groups:
-        counts.labels[group.slug] = group.label
-        is_state, is_source = filters.state in {"", group.state}, filters.source in {"", group.slug}
-        counts.states[group.state] += group.matching if is_source else 0
-        counts.sources[group.slug] += group.matching if is_state else 0
-        counts.total += group.matching if is_state and is_source else 0
+        counts.names[group.slug] = group.name
+        is_status, is_source = filters.status in {"", group.status}, filters.source in {"", group.slug}
+        counts.statuses[group.status] += group.matching if is_source else 0
+        counts.sources[group.slug] += group.matching if is_status else 0
+        counts.total += group.matching if is_status and is_source else 0
     return counts
 
 
@@ -175,7 +175,7 @@ def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
     )
     sources = Source.objects.in_workspace(workspace).filter(archived_at=None)
     latest = sources.order_by().annotate(latest=Subquery(of_source)).values("latest")
-    return runs.filter(pk__in=latest).select_related("source").order_by("source__label", "source_id")
+    return runs.filter(pk__in=latest).select_related("source").order_by("source__name", "source_id")
 
 
 def list_runs_with_refusals(workspace: Workspace | int) -> QuerySet[Any]:
@@ -217,7 +217,7 @@ def get_inbox_fingerprint(
 ) -> tuple[Any, ...]:
     """Return a value that changes whenever the content of the inbox changes."""
     return (
-        [(group.state, group.slug, group.fingerprint) for group in groups],
+        [(group.status, group.slug, group.fingerprint) for group in groups],
         list(refusals),
         [hold.pk for hold in holds],
     )

@@ -22,7 +22,7 @@ from personas.ui.responses import get_back_url, get_unchanged_response, hash_pag
 from personas.ui.review import Reviewed
 from skills.agent_context.skill_validity import SkillReaders, SkillValidity
 from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
-from skills.files.reasons import STATES_BY_SEVERITY, list_state_reasons
+from skills.files.reasons import STATUSES_BY_SEVERITY, list_status_reasons
 from skills.files.selectors import (
     count_readers,
     get_compared_revisions,
@@ -43,7 +43,7 @@ from skills.inbox.selectors import (
     list_runs_with_refusals,
     list_source_refusals,
 )
-from skills.models import AssignedTo, ContextFile, FileState, RefreshRun
+from skills.models import AssignedTo, ContextFile, FileStatus, RefreshRun
 from skills.sources.readers import get_readers_by_agent
 from skills.sources.selectors import list_source_holds
 
@@ -55,7 +55,7 @@ def build_filter_context(
     return {
         "filters": filters,
         "counts": counts,
-        "tabs": build_state_tabs(counts, filters),
+        "tabs": build_status_tabs(counts, filters),
         "sources": build_source_choices(counts, filters),
         "is_narrowed": filters != InboxFilter(),
         "address": list_url,
@@ -64,16 +64,16 @@ def build_filter_context(
     }
 
 
-def build_state_tabs(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
+def build_status_tabs(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
     choices = [
-        ("", _("All"), counts.all_states),
-        *((state, state.label, counts.states[state]) for state in STATES_BY_SEVERITY),
+        ("", _("All"), counts.all_statuses),
+        *((status, status.label, counts.statuses[status]) for status in STATUSES_BY_SEVERITY),
     ]
     return [
         {
             "label": label,
             "count": size,
-            "is_current": filters.state == value,
+            "is_current": filters.status == value,
             "query": format_query(InboxFilter(value, filters.source, filters.search)),
         }
         for value, label, size in choices
@@ -85,30 +85,30 @@ def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict
 
     With fewer than two sources there are no options, unless the filter is already set.
     """
-    slugs = sorted(counts.labels, key=lambda slug: counts.labels[slug].lower())
+    slugs = sorted(counts.names, key=lambda slug: counts.names[slug].lower())
     if len(slugs) < 2 and not filters.source:
         return []
     choices = [("", _("All sources"), counts.all_sources)]
-    choices += [(slug, counts.labels[slug], counts.sources[slug]) for slug in slugs]
+    choices += [(slug, counts.names[slug], counts.sources[slug]) for slug in slugs]
     return [
         {
-            "label": label,
+            "name": name,
             "count": size,
             "is_current": filters.source == value,
-            "query": format_query(InboxFilter(filters.state, value, filters.search)),
+            "query": format_query(InboxFilter(filters.status, value, filters.search)),
         }
-        for value, label, size in choices
+        for value, name, size in choices
     ]
 
 
 def format_query(filters: InboxFilter, **more: str) -> str:
     """Format the filters as a query string that starts with a question mark."""
-    params = {"state": filters.state, "source": filters.source, "q": filters.search} | more
+    params = {"status": filters.status, "source": filters.source, "q": filters.search} | more
     return "?" + urlencode({name: value for name, value in params.items() if value})
 
 
 PAGE_SIZE = 50
-APPROVABLE_STATES = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
+APPROVABLE_STATUSES = {FileStatus.NEW, FileStatus.CHANGED, FileStatus.MISSING}
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class InboxRow:
 
     @property
     def reasons(self) -> list[str]:
-        return list_state_reasons(self.file)
+        return list_status_reasons(self.file)
 
     @property
     def reader_label(self) -> str:
@@ -161,7 +161,7 @@ class InboxRow:
 
     @property
     def is_approvable(self) -> bool:
-        return self.file.state in APPROVABLE_STATES
+        return self.file.status in APPROVABLE_STATUSES
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -268,7 +268,7 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
         ],
         "refused": list_source_refusals(runs, known_paths),
         "holds": [hold for hold in holds if is_run_shown(hold, filters)],
-        "can_approve": any(file.state in APPROVABLE_STATES for file in files),
+        "can_approve": any(file.status in APPROVABLE_STATUSES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
 
@@ -280,8 +280,8 @@ def judge_skills(readers: SkillReaders, files: Iterable[ContextFile]) -> dict[in
 
 
 def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
-    state = request.GET.get("state", "")
-    known = state if state in STATES_BY_SEVERITY else ""
+    status = request.GET.get("status", "")
+    known = status if status in STATUSES_BY_SEVERITY else ""
     return InboxFilter(
         known, get_query_param(request, "source")[:100], get_query_param(request, "q").strip()[:200]
     )
@@ -290,9 +290,9 @@ def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
 def is_run_shown(run: RefreshRun, filters: InboxFilter) -> bool:
     """Return whether the filters allow the refusals or the hold of this run.
 
-    They have no file state and are not searched, so a state filter or a search text hides them.
+    They have no file status and are not searched, so a status filter or a search text hides them.
     """
-    return not filters.state and not filters.search and filters.source in {"", run.source.slug}
+    return not filters.status and not filters.search and filters.source in {"", run.source.slug}
 
 
 def get_reader_count(file: ContextFile, matched_count: int) -> int | None:

@@ -26,28 +26,28 @@ ASSIGN = BulkAction(
     "give",
     gettext_lazy("Assign to agent…"),
     gettext_lazy("Assigned"),
-    states=("", "trusted"),
+    statuses=("", "trusted"),
     needs_agent=True,
 )
 UNASSIGN = BulkAction(
     "take",
     gettext_lazy("Remove from agent…"),
     gettext_lazy("Removed from agent"),
-    states=("", "trusted"),
+    statuses=("", "trusted"),
     needs_agent=True,
 )
 ASSIGN_ALL = BulkAction(
     "give_all",
     gettext_lazy("Assign to all agents"),
     gettext_lazy("Assigned to all agents"),
-    states=("", "trusted"),
+    statuses=("", "trusted"),
 )
 EXPORT_COLUMNS = [
     ExportColumn("name", lambda listed: listed.title),
     ExportColumn("description", lambda listed: listed.description),
-    ExportColumn("source", lambda listed: listed.file.source.label if listed.file else ""),
+    ExportColumn("source", lambda listed: listed.file.source.name if listed.file else ""),
     ExportColumn("path", lambda listed: listed.file.path if listed.file else ""),
-    ExportColumn("state", lambda listed: listed.state),
+    ExportColumn("status", lambda listed: listed.status),
     ExportColumn("for_all_agents", lambda listed: listed.is_for_all),
     ExportColumn("agents", lambda listed: listed.agent_count),
 ]
@@ -56,13 +56,13 @@ EXPORT_COLUMNS = [
 class SkillBulkPages(SkillFilePages):
     """Bulk actions on skill records: assign, unassign, archive, restore."""
 
-    state_filter = "state"
+    status_filter = "status"
     bulk_actions = (
         ASSIGN,
         UNASSIGN,
         ASSIGN_ALL,
-        replace(ARCHIVE_ACTION, states=("", "trusted")),
-        replace(RESTORE_ACTION, states=("aside",)),
+        replace(ARCHIVE_ACTION, statuses=("", "trusted")),
+        replace(RESTORE_ACTION, statuses=("ignored",)),
     )
 
     def apply_give(self, skill: Skill, request: WorkspaceRequest) -> Skill:

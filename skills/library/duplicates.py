@@ -201,7 +201,7 @@ def list_skill_matches(
     paths: SkillPaths,
     cached: dict[tuple[object, ...], list[AgentFile]],
 ) -> list[AgentFile]:
-    """Return those of these files that the reader's rules match, in rule order.
+    """Return the files that match the reader's rules, in rule order.
 
     The result is stored in `cached`, because it is the same for all agents with the same sources, rules and
     working directory.
@@ -241,9 +241,7 @@ def find_name_conflicts(file: ContextFile) -> NameConflicts:
     skills = Skill.objects.in_workspace(file.workspace_id).filter(name=file.name, archived_at=None)
     files = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
     others = files.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
-    return NameConflicts(
-        list(skills), list(others.select_related("source").order_by("source__label", "path"))
-    )
+    return NameConflicts(list(skills), list(others.select_related("source").order_by("source__name", "path")))
 
 
 def find_effective_skills(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, AgentSkill | None]]:

@@ -32,7 +32,7 @@ MAX_PATHS_SHOWN = 20
 
 
 class SkillFilePages(RecordPages[Skill]):
-    """Record pages of skills with import, copy and export."""
+    """Pages of skill records, plus import, copy and export."""
 
     def more_urls(self) -> list[URLPattern]:
         return [

@@ -47,7 +47,7 @@ class SkillForm(RecordForm):
         (_("Skill"), "", ("name", "description", "body")),
         (_("Agents"), "", ("for_all_agents", "agents")),
         (
-            _("License and use"),
+            _("License and usage"),
             "",
             ("license", "compatibility", "allowed_tools", "metadata", "disable_model_invocation"),
         ),

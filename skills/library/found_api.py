@@ -31,17 +31,14 @@ from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_write_ve
 from skills.files.schema import filter_visible_files, list_assigned_slugs
 from skills.files.services import assign_skill_file, set_trust_requirement
 from skills.library.api import WARNINGS_SCHEMA, SkillResource, import_response, problem_to_field_error
-from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_found_state
+from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_found_status
 from skills.library.selectors import get_folder_name, list_found_skills
 from skills.library.services import InvalidSkillFile, copy_found_skill
 from skills.models import AssignedTo, ContextFile, Verdict
 from skills.scanning import mask_secrets
 from skills.skill_format.parser import parse_skill
 
-# Names in the API of the values of the state filter; those that are not listed have the same name.
-STATUSES = {"pending": "waiting", "ignored": "aside"}
-STATUSES |= {state: state for state in FOUND_SKILL_FILTERS if state and state not in STATUSES.values()}
-STATUS_NAMES = {state: name for name, state in STATUSES.items()}
+STATUSES = [status for status in FOUND_SKILL_FILTERS if status]
 FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1, description="The id of its context file."),
     "name": TEXT_SCHEMA,
@@ -157,8 +154,7 @@ WRITE_OPTIONS: dict[str, Any] = {
 
 def index(call: ApiRequest) -> ApiResponse:
     rows = list_visible_skills(call)
-    status = call.query.get("status", "")
-    rows = rows.filter(FOUND_SKILL_FILTERS[STATUSES[status] if status else ""])
+    rows = rows.filter(FOUND_SKILL_FILTERS[call.query.get("status", "")])
     if source := call.query.get("source"):
         rows = rows.filter(source__slug=source)
     if since := call.query.get("updated_since"):
@@ -235,7 +231,7 @@ def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
 
 def describe_next_step(file: ContextFile) -> str:
     """Say what is missing before prompts can offer the skill. Assigning it does not approve its text."""
-    if get_found_state(file) != STATUSES["pending"]:
+    if get_found_status(file) != "pending":
         return ""
     return (
         "No prompt uses it until its text is approved: read it with GET "
@@ -287,7 +283,7 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
         "description": get_visible_description(file),
         "source": file.source.slug,
         "path": file.path,
-        "status": STATUS_NAMES[get_found_state(file)],
+        "status": get_found_status(file),
         "scope": file.assigned_to,
         "agents": agents,
         "digest": file.active.digest if file.active else None,

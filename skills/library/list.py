@@ -14,49 +14,49 @@ from core.text.lists import format_short_list
 from personas.models import Workspace
 from skills.library.duplicates import SKILL_FILE, SKILL_RECORD, SkillKey, SkillUsage, count_skill_usage
 from skills.library.selectors import get_folder_name, list_found_skills, list_skills
-from skills.models import AssignedTo, ContextFile, FileState, Skill, Source
+from skills.models import AssignedTo, ContextFile, FileStatus, Skill, Source
 from skills.scanning import mask_secrets
 
 R = TypeVar("R", bound=Model)
-USABLE_STATES = (FileState.NEW, FileState.CURRENT, FileState.CHANGED)
+USABLE_STATUSES = (FileStatus.NEW, FileStatus.CURRENT, FileStatus.CHANGED)
 MATCH_ALL, MATCH_NONE = Q(pk__gt=0), Q(pk__lt=0)
 
-# The condition on discovered skills for each value of the state filter. "" is the default view.
+# The condition on discovered skills for each value of the status filter. "" is the default view.
 FOUND_SKILL_FILTERS: dict[str, Q] = {
-    "": ~Q(state=FileState.IGNORED),
-    "trusted": Q(state__in=USABLE_STATES, active=F("latest")),
-    "waiting": Q(state__in=USABLE_STATES) & ~Q(active=F("latest")),
-    "quarantined": Q(state=FileState.QUARANTINED),
-    "invalid": Q(state=FileState.INVALID),
-    "missing": Q(state=FileState.MISSING),
-    "aside": Q(state=FileState.IGNORED),
+    "": ~Q(status=FileStatus.IGNORED),
+    "trusted": Q(status__in=USABLE_STATUSES, active=F("latest")),
+    "pending": Q(status__in=USABLE_STATUSES) & ~Q(active=F("latest")),
+    "quarantined": Q(status=FileStatus.QUARANTINED),
+    "invalid": Q(status=FileStatus.INVALID),
+    "missing": Q(status=FileStatus.MISSING),
+    "ignored": Q(status=FileStatus.IGNORED),
 }
 SKILL_RECORD_FILTERS = {
     "": Q(archived_at=None),
     "trusted": Q(archived_at=None),
-    "aside": Q(archived_at__isnull=False),
+    "ignored": Q(archived_at__isnull=False),
 }
 
 
 @dataclass(frozen=True)
 class SkillFilter:
-    """Filters of the skill list. `where`, `state` and `source` are named like their query parameters."""
+    """Filters of the skill list. `where`, `status` and `source` are named like their query parameters."""
 
     search: str = ""
     where: str = ""
-    state: str = ""
+    status: str = ""
     source: str = ""
 
     def build_record_condition(self) -> Q:
         if self.where == "found" or self.source:
             return MATCH_NONE
-        condition = SKILL_RECORD_FILTERS.get(self.state, MATCH_NONE)
+        condition = SKILL_RECORD_FILTERS.get(self.status, MATCH_NONE)
         return condition & self.build_search_condition("name", "description")
 
     def build_file_condition(self) -> Q:
         if self.where == "here":
             return MATCH_NONE
-        condition = FOUND_SKILL_FILTERS[self.state]
+        condition = FOUND_SKILL_FILTERS[self.status]
         if self.source:
             condition &= Q(source__slug=self.source)
         return condition & self.build_search_condition(
@@ -136,10 +136,10 @@ class SkillListItem:
         ]
 
     @property
-    def state(self) -> str:
+    def status(self) -> str:
         if self.file is not None:
-            return get_found_state(self.file)
-        return "aside" if self.skill and self.skill.is_archived else "trusted"
+            return get_found_status(self.file)
+        return "ignored" if self.skill and self.skill.is_archived else "trusted"
 
 
 def get_found_description(file: ContextFile | None) -> str:
@@ -151,11 +151,11 @@ def get_found_description(file: ContextFile | None) -> str:
     return mask_secrets(str(revision.head.get("description", ""))) if revision else ""
 
 
-def get_found_state(file: ContextFile) -> str:
-    """Return the state of a discovered skill as a key of FOUND_SKILL_FILTERS."""
-    if file.state not in USABLE_STATES:
-        return "aside" if file.state == FileState.IGNORED else str(file.state)
-    return "trusted" if file.active_id == file.latest_id else "waiting"
+def get_found_status(file: ContextFile) -> str:
+    """Return the status of a discovered skill as a key of FOUND_SKILL_FILTERS."""
+    if file.status not in USABLE_STATUSES:
+        return "ignored" if file.status == FileStatus.IGNORED else str(file.status)
+    return "trusted" if file.active_id == file.latest_id else "pending"
 
 
 def list_skill_entries(workspace: Workspace, filters: SkillFilter) -> list[SkillEntry]:
@@ -241,8 +241,8 @@ def list_namesakes(skill: Skill) -> list[SkillListItem]:
 
 def list_source_choices(workspace: Workspace) -> list[tuple[str, str]]:
     """Return slug and label of every source of the workspace, as options of the source filter."""
-    rows = Source.objects.in_workspace(workspace).order_by("label", "pk")
-    return list(rows.values_list("slug", "label"))
+    rows = Source.objects.in_workspace(workspace).order_by("name", "pk")
+    return list(rows.values_list("slug", "name"))
 
 
 def get_rows_by_key(kind: int, rows: QuerySet[R], entries: Iterable[SkillEntry]) -> dict[SkillKey, R]:

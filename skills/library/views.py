@@ -40,14 +40,14 @@ from skills.models import Skill
 
 MAX_NAMES_SHOWN = 20
 LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written in Dramatis")), ("found", _("Discovered"))]
-STATE_CHOICES = [
+STATUS_CHOICES = [
     ("", _("Not archived or ignored")),
     ("trusted", _("Trusted")),
-    ("waiting", _("Not trusted yet")),
+    ("pending", _("Not trusted yet")),
     ("quarantined", _("Quarantined")),
     ("invalid", _("Invalid")),
     ("missing", _("Missing")),
-    ("aside", _("Archived or ignored")),
+    ("ignored", _("Archived or ignored")),
 ]
 
 
@@ -77,7 +77,7 @@ class SkillPages(SkillBulkPages):
         sources = list_source_choices(request.workspace)
         filters: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
             ("where", gettext("Where"), LOCATION_CHOICES),
-            ("state", gettext("Status"), STATE_CHOICES),
+            ("status", gettext("Status"), STATUS_CHOICES),
         ]
         if sources:
             filters.append(("source", gettext("Source"), [("", gettext("All sources")), *sources]))

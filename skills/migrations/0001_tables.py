@@ -1,7 +1,4 @@
-"""Create the tables of sources, context files and skills.
-
-The order of the columns is that of the replaced migrations: backups contain checksums of whole rows.
-"""
+"""Create the tables of sources, context files and skills."""
 
 import django.core.validators
 import django.db.models.deletion
@@ -18,21 +15,6 @@ import skills.sources.models
 
 class Migration(migrations.Migration):
     initial = True
-
-    replaces = [
-        ("skills", "0001_initial"),
-        ("skills", "0002_sources_and_files"),
-        ("skills", "0003_slugs_by_workspace"),
-        ("skills", "0004_held_runs"),
-        ("skills", "0005_held_status"),
-        ("skills", "0006_agent_sources"),
-        ("skills", "0007_copy_agent_sources"),
-        ("skills", "0008_pushed_by"),
-        ("skills", "0009_file_ctime"),
-        ("skills", "0011_plain_labels"),
-        ("skills", "0012_rejected_digest"),
-        ("skills", "0013_plain_choices"),
-    ]
 
     dependencies = [
         ("personas", "0002_tables"),
@@ -161,7 +143,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "state",
+                            "status",
                             models.CharField(
                                 choices=[
                                     ("new", "New"),
@@ -255,7 +237,9 @@ class Migration(migrations.Migration):
                         "abstract": False,
                         "default_manager_name": "unscoped",
                         "indexes": [
-                            models.Index(fields=["workspace", "is_resolved", "state"], name="files_by_state"),
+                            models.Index(
+                                fields=["workspace", "is_resolved", "status"], name="files_by_status"
+                            ),
                             models.Index(fields=["workspace", "file_kind", "name"], name="files_by_name"),
                         ],
                         "constraints": [
@@ -263,7 +247,7 @@ class Migration(migrations.Migration):
                             models.CheckConstraint(
                                 condition=models.Q(
                                     (
-                                        "state__in",
+                                        "status__in",
                                         [
                                             "new",
                                             "current",
@@ -275,7 +259,7 @@ class Migration(migrations.Migration):
                                         ],
                                     )
                                 ),
-                                name="file_state_known",
+                                name="file_status_known",
                             ),
                             models.CheckConstraint(
                                 condition=models.Q(("assigned_to__in", ["where_found", "all", "selected"])),
@@ -413,7 +397,7 @@ class Migration(migrations.Migration):
                             models.DateTimeField(default=django.utils.timezone.now, editable=False),
                         ),
                         ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                        ("label", core.db.fields.LineField(max_length=80)),
+                        ("name", core.db.fields.LineField(max_length=80)),
                         (
                             "slug",
                             models.SlugField(
@@ -780,7 +764,7 @@ class Migration(migrations.Migration):
                         ("digest", models.CharField(max_length=64)),
                         ("reason", core.db.fields.LineField(max_length=500)),
                         ("until", models.DateField()),
-                        ("person_label", models.CharField(max_length=254)),
+                        ("author_label", models.CharField(max_length=254)),
                         ("created_at", models.DateTimeField(auto_now_add=True)),
                         ("ended_at", models.DateTimeField(null=True)),
                         (

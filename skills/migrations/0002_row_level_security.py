@@ -22,10 +22,6 @@ TABLES = (
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("skills", "0010_workspace_policies"),
-    ]
-
     dependencies = [("skills", "0001_tables")]
 
     operations = [

@@ -1,6 +1,6 @@
 """Hold a refresh in which most files of a source are missing, until a person confirms the removal.
 
-An unmounted volume looks like a folder without files. A held refresh changes no file: each keeps its state
+An unmounted volume looks like a folder without files. A held refresh changes no file: each keeps its status
 and its text in prompts. A later refresh that finds the files again ends the hold.
 """
 
@@ -19,7 +19,7 @@ from skills.refresh.runs import request_refresh
 from skills.sources.locks import lock_source
 from skills.sources.selectors import get_source_hold, list_refresh_runs
 
-# One missing file is removed at once, also if it is the only one.
+# One missing file is removed at once, even if it is the only one.
 MIN_MISSING_FILES = 2
 
 

@@ -11,7 +11,7 @@ from skills.discovery import DiscoveryResult, Refusal, discover_tree
 from skills.discovery.filesystem import FileStamp
 from skills.discovery.harnesses import Harness
 from skills.discovery.search import CUT_FOLDER_RULES
-from skills.files.store import evaluate_discovered_files, store_discovered_files
+from skills.files.discovered_changes import evaluate_discovered_files, store_discovered_files
 from skills.models import (
     ContextFile,
     PushedFile,

@@ -6,7 +6,7 @@ from personas.actors import Actor
 from personas.agents.services import create_named_record
 from personas.models import Workspace
 from personas.records.services import FieldValues
-from skills.files.services import reapply_states
+from skills.files.services import reapply_statuses
 from skills.models import RefreshRun, Source
 from skills.refresh.runs import request_refresh
 from skills.sources.locks import lock_source
@@ -23,5 +23,5 @@ def add_source(workspace: Workspace, values: FieldValues, *, by: Actor) -> tuple
 def rescan_source(source: Source, *, cause: str, by: Actor) -> RefreshRun:
     """Apply the edited settings of a source to its known files at once, and request a refresh."""
     source = lock_source(source)
-    reapply_states(source)
+    reapply_statuses(source)
     return request_refresh(source, cause=cause, by=by)

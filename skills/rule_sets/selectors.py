@@ -59,7 +59,7 @@ def find_rule_set(workspace: Workspace, harness: str) -> RuleSet | None:
 def list_harness_rules(workspace: Workspace, names: Iterable[str] = HARNESSES) -> list[HarnessRules]:
     """List the rules of the named harnesses, with two queries in total."""
     rule_sets = {row.harness: row for row in list_rule_sets(workspace)}
-    sources = list(Source.objects.in_workspace(workspace).filter(archived_at=None).order_by("label", "pk"))
+    sources = list(Source.objects.in_workspace(workspace).filter(archived_at=None).order_by("name", "pk"))
     return [
         HarnessRules(
             name, rule_sets.get(name), tuple([source for source in sources if name in source.harnesses])

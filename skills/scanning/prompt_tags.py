@@ -30,7 +30,7 @@ SECTION_NAMES = (
 # close the field. These names are also common in other XML.
 FIELD_NAMES = ("description", "location", "name")
 
-# The longest name has 20 characters. Soft hyphens may stand in a name, up to two behind each letter.
+# The longest name has 20 characters. A name may contain soft hyphens, up to two after each letter.
 TAG_NAME_REGEX = r"[a-z_\u00AD-]{2,72}"
 
 

@@ -14,8 +14,8 @@ UNCHECKED_FLAWS = frozenset(
 )
 # Full YAML parsers accept flow style and ignore unknown keys.
 YAML_FLAWS = frozenset({SkillFlaw.FLOW_STYLE, SkillFlaw.UNKNOWN_FIELD})
-# A name that is too long or has other characters than letters, digits and single hyphens is tolerated by no
-# harness: a model could not load the skill by it, and the name could imitate other text of the prompt.
+# No harness tolerates a name that is too long, or that has characters other than letters, digits and single
+# hyphens: a model could not load the skill by it, and the name could imitate other text of the prompt.
 NAME_FLAWS = frozenset({SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER})
 INVALID_NAME_FLAWS = frozenset({SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE})
 INVALID_FOLDER_NAME_MESSAGE = (

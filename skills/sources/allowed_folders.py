@@ -43,7 +43,7 @@ def update_folder_note(folder: AllowedFolder, note: str, *, by: Actor) -> Allowe
 def withdraw_folder(folder: AllowedFolder, *, by: Actor) -> None:
     """Delete an allowed folder that no source uses, not even an archived one."""
     folder = AllowedFolder.objects.in_workspace(folder.workspace_id).select_for_update().get(pk=folder.pk)
-    sources = Source.objects.in_workspace(folder.workspace_id).filter(allowed_folder=folder).order_by("label")
+    sources = Source.objects.in_workspace(folder.workspace_id).filter(allowed_folder=folder).order_by("name")
     names = [
         _("%(source)s (archived)") % {"source": source} if source.is_archived else str(source)
         for source in sources

@@ -46,7 +46,7 @@ from skills.refresh.source_changes import rescan_source
 from skills.sources.models import get_default_approval
 from skills.sources.selectors import (
     RUN_PATH_LISTS,
-    count_states_by_source,
+    count_statuses_by_source,
     list_allowed_folders,
     list_lost_readers,
     list_source_holds,
@@ -139,12 +139,8 @@ class SourceResource(RecordResource[Source]):
     model = Source
     name, singular = "sources", "source"
     has_bulk_actions = False
-    api_names = {
-        "label": "name",
-        "source_kind": "kind",
-        "allowed_folder": "allowed_folder",
-    }
-    search_fields = ("label", "slug", "folder", "allowed_folder__path")
+    api_names = {"source_kind": "kind"}
+    search_fields = ("name", "slug", "folder", "allowed_folder__path")
     create_only_fields = ("slug", "kind")
     optional_fields = ("slug",)
     schema_overrides = SOURCE_PROPERTIES
@@ -183,16 +179,16 @@ class SourceResource(RecordResource[Source]):
         return page_response(call, page, [self.to_json(row) for row in page.rows])
 
     def count_files(self, workspace: Workspace, rows: Iterable[Any]) -> None:
-        states = count_states_by_source(workspace, rows)
+        statuses = count_statuses_by_source(workspace, rows)
         holds = {run.source_id: run for run in list_source_holds(workspace).defer(*RUN_PATH_LISTS)}
         for row in rows:
-            row.file_states, row.hold = states[row.pk], holds.get(row.pk)
+            row.file_statuses, row.hold = statuses[row.pk], holds.get(row.pk)
 
     def extra_json(self, record: Any) -> dict[str, Any]:
-        if not hasattr(record, "file_states"):
+        if not hasattr(record, "file_statuses"):
             self.count_files(record.workspace, [record])
         return {
-            "files": record.file_states,
+            "files": record.file_statuses,
             "refreshed_at": record.refreshed_at and datetime_json(record.refreshed_at),
             "last_run": record.last_run_id,
             "held": {"run": record.hold.pk, "missing": record.hold.missing} if record.hold else None,

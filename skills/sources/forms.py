@@ -33,7 +33,7 @@ def get_harness_choices() -> list[tuple[str, str]]:
 
 class SourceForm(RecordForm):
     model = Source
-    model_fields = ("label", "folder", "location", "approval", "allow_hard_links")
+    model_fields = ("name", "folder", "location", "approval", "allow_hard_links")
     fixed = ("source_kind",)
     widgets = {"approval": forms.RadioSelect}
     labels = {
@@ -43,7 +43,7 @@ class SourceForm(RecordForm):
         "allow_hard_links": _("Read files with several hard links"),
     }
     help_texts = {
-        "label": _("The name shown in lists."),
+        "name": _("The name shown in lists."),
         "folder": _("A path such as teams/support. Defaults to the whole allowed folder."),
         "location": _(
             "The absolute path of the source's root on the bots' machine, for example "
@@ -61,7 +61,7 @@ class SourceForm(RecordForm):
         ),
     }
     fieldsets = (
-        (_("Source"), "", ("label", "source_kind")),
+        (_("Source"), "", ("name", "source_kind")),
         (
             _("Folder"),
             _("What Dramatis reads, and how often. It never reads files outside this folder."),

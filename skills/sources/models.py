@@ -88,7 +88,7 @@ class Source(Named):
 
     kind = "source"
     content = (
-        *("label", "allowed_folder", "folder", "location", "harnesses", "approval", "refresh_minutes"),
+        *("name", "allowed_folder", "folder", "location", "harnesses", "approval", "refresh_minutes"),
         "allow_hard_links",
     )
 
@@ -303,7 +303,7 @@ class RefreshRun(WorkspaceOwned):
     seen = models.PositiveIntegerField(default=0)
     read = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
-    # Number of files by the state that they entered in this run.
+    # Number of files by the status that they entered in this run.
     outcome = models.JSONField(default=dict)
     # Path, rule and reason of each refused file, as returned by discovery.
     refusals = models.JSONField(default=list)

@@ -16,7 +16,7 @@ from skills.discovery.agent_search import (
 )
 from skills.discovery.harnesses import HARNESSES, FileKind, Harness
 from skills.models import AgentContext, AgentSource, RuleSet, Source, SourceScope
-from skills.rule_sets.effective import get_custom_harnesses
+from skills.rule_sets.effective import get_effective_harnesses
 from skills.sources.folders import (
     MappedDirectory,
     find_outside_folders_problem,
@@ -177,7 +177,7 @@ def get_readers_by_agent(
         return {}
     agents = {row.pk: row for row in Agent.objects.in_workspace(workspace)}
     agents |= {agent.pk: agent for agent in drafted}
-    rules = HARNESSES | get_custom_harnesses(workspace)
+    rules = get_effective_harnesses(workspace)
     readers = (build_context_reader(agent, agents, choices, rules) for agent in agents.values())
     return {reader.agent.pk: reader for reader in readers if reader}
 
@@ -234,7 +234,7 @@ def load_ancestors(agent: Agent) -> Iterable[Agent]:
 def get_context_reader(agent: Agent, lineage: AgentLineage | None = None) -> ContextReader | None:
     """Return the reader of one agent, or None if the agent reads no source."""
     lineage = lineage or load_agent_lineage(agent)
-    rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if lineage.has_own_rules else {})
+    rules = get_effective_harnesses(agent.workspace_id) if lineage.has_own_rules else HARNESSES
     return build_context_reader(agent, lineage.line, lineage.choices, rules)
 
 
@@ -283,7 +283,7 @@ def list_source_harnesses(source: Source) -> list[Harness]:
 
     These are the source's rule sets, and variants of them for agents with other file names or skill folders.
     """
-    rules = HARNESSES | get_custom_harnesses(source.workspace_id)
+    rules = get_effective_harnesses(source.workspace_id)
     harnesses = {name: rules[name] for name in source.harnesses}
     uses = AgentSource.objects.in_workspace(source.workspace_id).filter(source=source)
     variants = [

@@ -1,4 +1,4 @@
-"""Queries for sources: last runs, file states and readers."""
+"""Queries for sources: last runs, file statuses and readers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from skills.models import (
     AgentContext,
     AllowedFolder,
     ContextFile,
-    FileState,
+    FileStatus,
     PushedFile,
     RefreshRun,
     RunStatus,
@@ -34,7 +34,7 @@ class SourceSummary:
     # The last requested run, which may still be queued or running.
     run: RefreshRun | None = None
     refreshed_at: datetime | None = None
-    states: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
     readers: Sequence[SourceReader] = ()
 
     @property
@@ -43,7 +43,7 @@ class SourceSummary:
 
     @property
     def file_count(self) -> int:
-        return sum(self.states.values())
+        return sum(self.statuses.values())
 
     @property
     def more_readers(self) -> int:
@@ -64,7 +64,7 @@ def list_sources(workspace: Workspace | int) -> QuerySet[Source]:
             last_run_id=Subquery(runs.values("pk")[:1]),
             refreshed_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
         )
-        .order_by("label", "pk")
+        .order_by("name", "pk")
     )
 
 
@@ -73,30 +73,30 @@ def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> li
     rows = list(sources)
     runs = RefreshRun.objects.in_workspace(workspace).defer(*RUN_PATH_LISTS)
     last_runs = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
-    states, readers = count_states_by_source(workspace, rows), get_readers_by_source(workspace)
+    statuses, readers = count_statuses_by_source(workspace, rows), get_readers_by_source(workspace)
     return [
         SourceSummary(
             row,
             last_runs.get(row.last_run_id),  # type: ignore[attr-defined]  # annotated
             row.refreshed_at,  # type: ignore[attr-defined]  # annotated
-            states[row.pk],
+            statuses[row.pk],
             readers[row.pk],
         )
         for row in rows
     ]
 
 
-def count_states_by_source(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
-    """Count the files of each source by state, in the order of FileState."""
+def count_statuses_by_source(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
+    """Count the files of each source by status, in the order of FileStatus."""
     files = ContextFile.objects.in_workspace(workspace).filter(source__in=[row.pk for row in sources])
     counts_by_source: dict[int, Counter[str]] = defaultdict(Counter)
-    for source_id, state, count in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
-        counts_by_source[source_id][state] = count
-    return defaultdict(dict, {pk: sort_state_counts(counts) for pk, counts in counts_by_source.items()})
+    for source_id, status, count in files.values_list("source_id", "status").annotate(Count("pk")).order_by():
+        counts_by_source[source_id][status] = count
+    return defaultdict(dict, {pk: sort_status_counts(counts) for pk, counts in counts_by_source.items()})
 
 
-def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
-    return {state: counts[state] for state in FileState.values if counts[state]}
+def sort_status_counts(counts: Counter[str]) -> dict[str, int]:
+    return {status: counts[status] for status in FileStatus.values if counts[status]}
 
 
 def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
@@ -124,7 +124,7 @@ def list_source_holds(workspace: Workspace | int) -> QuerySet[RefreshRun]:
     sources = Source.objects.in_workspace(workspace).filter(archived_at=None).order_by()
     latest = sources.annotate(latest=Subquery(of_source.values("pk")[:1])).values("latest")
     held = runs.filter(pk__in=latest, status=RunStatus.HELD).select_related("source")
-    return held.defer("refusals", "confirmed_paths").order_by("source__label", "source_id")
+    return held.defer("refusals", "confirmed_paths").order_by("source__name", "source_id")
 
 
 def get_source_hold(source: Source) -> RefreshRun | None:
@@ -136,10 +136,10 @@ def get_source_hold(source: Source) -> RefreshRun | None:
     return last if last and last.status == RunStatus.HELD else None
 
 
-def list_source_files(source: Source, state: str = "") -> QuerySet[ContextFile]:
+def list_source_files(source: Source, status: str = "") -> QuerySet[ContextFile]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     rows = rows.select_related("latest", "active").order_by("path")
-    return rows.filter(state=state) if state else rows
+    return rows.filter(status=status) if status else rows
 
 
 def count_pushed_files(source: Source) -> int:

@@ -1,4 +1,4 @@
-"""Pages for sources: state, last runs, schedule, live progress and upload."""
+"""Pages for sources: status, last runs, schedule, live progress and upload."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import get_back_url
 from personas.ui.review import Automatic
 from skills.archives import read_zip
-from skills.models import FileState, RefreshRun, Source, SourceKind
+from skills.models import FileStatus, RefreshRun, Source, SourceKind
 from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import RefreshProgress, get_refresh_progress, list_run_refusals, request_refresh
 from skills.refresh.source_changes import add_source, rescan_source
 from skills.sources.forms import MAX_ZIP_BYTES, SourceForm, UploadForm
 from skills.sources.selectors import (
     count_pushed_files,
-    count_states_by_source,
+    count_statuses_by_source,
     get_readers_by_source,
     get_source_hold,
     list_allowed_folders,
@@ -52,7 +52,7 @@ class SourcePages(RecordPages[Source]):
     lede = gettext_lazy(
         "Where context files and skills come from: allowed folders on the server, or pushed files."
     )
-    search_fields = ("label", "slug", "folder", "allowed_folder__path")
+    search_fields = ("name", "slug", "folder", "allowed_folder__path")
     write_permission = Permission.MANAGE_SOURCES
     # No impact preview: the effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
@@ -201,15 +201,17 @@ class SourcePages(RecordPages[Source]):
         self, request: WorkspaceRequest, source: Source, progress: RefreshProgress
     ) -> dict[str, Any]:
         """Build the context that the page and its live parts share."""
-        requested_state = request.GET.get("state", "")
-        state = requested_state if requested_state in FileState.values else ""
+        requested_status = request.GET.get("status", "")
+        status = requested_status if requested_status in FileStatus.values else ""
         return {
             "progress": progress,
             "refusals": list_run_refusals(progress),
             "hold": None if source.is_archived else get_source_hold(source),
-            "states": count_states_by_source(request.workspace, [source])[source.pk],
-            "state": state,
-            "files": Paginator(list_source_files(source, state), PAGE_SIZE).get_page(request.GET.get("page")),
+            "statuses": count_statuses_by_source(request.workspace, [source])[source.pk],
+            "status": status,
+            "files": Paginator(list_source_files(source, status), PAGE_SIZE).get_page(
+                request.GET.get("page")
+            ),
             "pushed": count_pushed_files(source) if source.source_kind == SourceKind.PUSHED else None,
             "live_url": reverse("sources:live", args=[request.workspace.slug, source.slug]),
         }

@@ -1,4 +1,4 @@
-"""Template tags for context files: states, kinds, texts and diffs. Hidden characters are made visible."""
+"""Template tags for context files: statuses, kinds, texts and diffs. Hidden characters are made visible."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +16,10 @@ from personas.ui.navigation import build_url_format
 from skills.agent_context.effective import SKILL_RECORD_PATH
 from skills.agent_context.withheld import AgentFiles, get_agent_files
 from skills.files.prompt_usage import describe_usages
-from skills.files.reasons import KIND_LABELS, list_state_reasons
-from skills.files.states import is_live_without_review
+from skills.files.reasons import KIND_LABELS, list_status_reasons
+from skills.files.statuses import is_live_without_review
 from skills.files.visible_text import VisibleText, build_glyph
-from skills.models import ContextFile, FileState
+from skills.models import ContextFile, FileStatus
 from skills.scanning import mask_secrets
 from skills.templatetags.text_html import (
     LineBlock,
@@ -35,7 +35,7 @@ from skills.templatetags.text_html import (
 
 register = template.Library()
 
-STATE_TONES = {
+STATUS_TONES = {
     "quarantined": "error",
     "invalid": "error",
     "missing": "warning",
@@ -49,9 +49,9 @@ EXCERPT_MARK_PATTERN = re.compile(r"⟦U\+([0-9A-F]{4,5}|10[0-9A-F]{4})⟧")
 
 
 @register.simple_tag
-def state_badge(state: str) -> SafeString:
-    """Render a file's state as a badge."""
-    return badge(FileState(state).label, STATE_TONES[state])
+def file_status_badge(status: str) -> SafeString:
+    """Render a file's status as a badge."""
+    return badge(FileStatus(status).label, STATUS_TONES[status])
 
 
 @register.simple_tag
@@ -76,7 +76,7 @@ def file_place(file: ContextFile, source_url: str) -> SafeString:
         kind=kind_label(file.file_kind),
         source_url=source_url,
         key=file.pk,
-        source=file.source.label,
+        source=file.source.name,
     )
 
 
@@ -86,7 +86,7 @@ def location_label(location: str) -> str:
     return _("skill record") if location == SKILL_RECORD_PATH else location
 
 
-register.filter("reasons", list_state_reasons)
+register.filter("reasons", list_status_reasons)
 
 
 @register.simple_tag

@@ -1,4 +1,4 @@
-"""Template tags for refresh runs and file states: labels, badges, durations."""
+"""Template tags for refresh runs and file statuses: labels, badges, durations."""
 
 from datetime import timedelta
 
@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.actors import SYSTEM_ACTOR
 from personas.templatetags.ui import badge
-from skills.models import FileState, RefreshRun, RunStatus
-from skills.templatetags.context_files import STATE_TONES
+from skills.models import FileStatus, RefreshRun, RunStatus
+from skills.templatetags.context_files import STATUS_TONES
 
 register = template.Library()
 
@@ -45,15 +45,15 @@ def run_badge(run: RefreshRun | None) -> SafeString:
 
 
 @register.simple_tag
-def file_badge(state: str, count: int | None = None) -> SafeString:
-    """Render a file state as a badge. With `count`, the badge also shows how many files have this state."""
-    label = FileState(state).label
-    return badge(label if count is None else f"{count:,} {label.lower()}", STATE_TONES[state])
+def file_badge(status: str, count: int | None = None) -> SafeString:
+    """Render a file status as a badge. With `count`, the badge also shows how many files have this status."""
+    label = FileStatus(status).label
+    return badge(label if count is None else f"{count:,} {label.lower()}", STATUS_TONES[status])
 
 
 @register.filter
-def state_label(state: str) -> str:
-    return str(FileState(state).label)
+def status_label(status: str) -> str:
+    return str(FileStatus(status).label)
 
 
 @register.filter

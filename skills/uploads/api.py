@@ -86,10 +86,6 @@ PUSHED_FILE_SCHEMA = object_schema(
     {"path": TEXT_SCHEMA, "size": integer_schema(), "digest": TEXT_SCHEMA, "pushed_at": datetime_schema()},
     title="PushedFile",
 )
-PUSH_NOTE = (
-    "Send the text of each file, or its bytes in base64. A rejected file keeps its former content. "
-    "`quarantined` lists files that no prompt will contain."
-)
 
 
 def build_push_urls(find: SourceLookup) -> list[URLPattern]:

@@ -9,9 +9,9 @@ from skills.api_helpers import FINDINGS_SCHEMA, PROBLEMS_SCHEMA, TEXT_SCHEMA, fi
 from skills.archives import discover_pushed_files
 from skills.archives.bundle import format_refusal_path
 from skills.discovery import Refusal
+from skills.files.discovered_changes import evaluate_discovered_files
 from skills.files.evaluate import FileEvaluation
 from skills.files.policy import policy_for
-from skills.files.store import evaluate_discovered_files
 from skills.models import ContextFile, Source
 from skills.refresh.api import REFUSAL_SCHEMA, RUN_SCHEMA
 from skills.sources.readers import list_source_harnesses

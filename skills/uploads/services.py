@@ -18,7 +18,7 @@ from skills.archives.paths import casefold_path, find_path_conflicts
 from skills.discovery import Refusal
 from skills.discovery.harnesses import DiscoveryCaps
 from skills.discovery.search import ROOT_PATH
-from skills.files.store import ContentBatch
+from skills.files.discovered_changes import ContentBatch
 from skills.models import PushedFile, RefreshRun, Source, SourceKind
 from skills.refresh.holds import add_confirmed_paths
 from skills.refresh.runs import SourceArchived, request_refresh
@@ -27,7 +27,7 @@ from skills.sources.locks import lock_source
 DEFAULT_CAPS = DiscoveryCaps()
 # The audit event of a larger push does not list its paths: it counts for all files of the source.
 MAX_AUDITED_PATHS = 100
-# About what the rows of a push and of each of its files take beside the texts.
+# Approximate storage for a push and for each of its files, in addition to the texts.
 PUSH_ROW_BYTES, ROW_BYTES = 1_000, 200
 PATH_TAKEN_MESSAGE = "The source already contains a file or folder whose name is the same on many disks."
 

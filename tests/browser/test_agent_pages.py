@@ -35,7 +35,7 @@ def make_pilot(workspace):
     pilot = make_agent(
         workspace,
         "pilot",
-        identity=make_identity(workspace, "Fox", name=LONG, emoji="🦊", creature="fox", vibe="dry"),
+        identity=make_identity(workspace, "Fox", display_name=LONG, emoji="🦊", creature="fox", vibe="dry"),
         soul=make_soul(workspace, text="Never hurry. " * 60),
         description=f"{LONG} {LONG}",
         tools=[make_tool(workspace, "shell", guidelines="Ask first."), make_tool(workspace, LONG[:60])],

@@ -49,7 +49,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
 
     page.locator(".dr-exports summary").press("Enter")
     expect(page.locator(".dr-exports")).to_have_attribute("open", "")
-    page.get_by_role("link", name="JSON, for programs").focus()
+    page.get_by_role("link", name="JSON").focus()
     page.keyboard.press("Tab")
     expect(page.locator(".dr-exports")).not_to_have_attribute("open", "")
 
@@ -91,7 +91,7 @@ def test_the_studio_announces_changes_and_keeps_the_focus(
     expect(announcement(page)).to_have_text("6 layouts compared.")
     expect(page.get_by_role("button", name="Compare again")).to_be_focused()
 
-    label = page.get_by_label("Label", exact=True)
+    label = page.get_by_label("Name", exact=True)
     if not label.is_visible():
         page.get_by_text("Other fields").click()
     # Chromium logs the 422 of the invalid form.

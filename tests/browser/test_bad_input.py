@@ -30,8 +30,8 @@ class Case:
 # One for each kind of field; tests/personas/records/test_bad_input.py covers the other cases.
 CASES = [
     Case("empty", "agents", "agent", {"Name": "", "Slug": "pilot"}, "Name", "This field is required."),
-    Case("over-long text", "souls", "soul", {"Label": "Calm", "Text": LONG}, "Text", "at most 60000"),
-    Case("control character", "souls", "soul", {"Label": "Be\x07ll"}, "Label", "U+0007"),
+    Case("over-long text", "souls", "soul", {"Name": "Calm", "Text": LONG}, "Text", "at most 60000"),
+    Case("control character", "souls", "soul", {"Name": "Be\x07ll"}, "Name", "U+0007"),
     Case(
         "bad JSON",
         "tools",
@@ -83,7 +83,7 @@ def test_values_that_no_field_offers_are_rejected(bobs, workspace, elsewhere):
     choose(bobs, "Time zone", "Mars/Olympus")
     assert bobs.press("Create user profile") == 422
     bobs.sees_field_error("Time zone", "not one of the available choices")
-    expect(field(bobs.page, "Label")).to_have_value("Guest")
+    expect(field(bobs.page, "Name")).to_have_value("Guest")
     assert not UserProfile.objects.in_workspace(workspace).exists()
     bobs.go("memories/new/")
     bobs.fill(Text="High water is at six.")
@@ -107,7 +107,7 @@ def test_any_unicode_script_is_kept_and_markup_is_escaped(bobs, workspace):
     bobs.sees_message(RTL)
     bobs.sees(FAMILY)
     bobs.follow("Edit")
-    for label, text in {"Label": RTL, "Emoji": FAMILY, "Name": f"Mira {FAMILY}"}.items():
+    for label, text in {"Name": RTL, "Emoji": FAMILY, "Display name": f"Mira {FAMILY}"}.items():
         expect(field(bobs.page, label)).to_have_value(text)
     bobs.press("Save")
     bobs.sees_message("Nothing changed")

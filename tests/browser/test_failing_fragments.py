@@ -10,7 +10,7 @@ from tests.browser.page_checks import sample
 from tests.browser.page_errors import PageErrors
 from tests.browser.users import Visit
 from tests.factories import make_agent, make_channel, make_soul
-from tests.skills.files.file_samples import make_source_in_every_state
+from tests.skills.files.file_samples import make_source_in_every_status
 
 # Path, element that sends the request, and the event that triggers it; empty: it is sent on page load.
 FRAGMENTS = (
@@ -46,7 +46,7 @@ class HeldFragments(HeldRequests):
 def held_requests(alices: Visit, workspace: Any, tmp_path: Any, settings: Any) -> HeldFragments:
     """Hold requests of pages that have content in every fragment."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    make_source_in_every_state(workspace, tmp_path)
+    make_source_in_every_status(workspace, tmp_path)
     soul, deck = make_soul(workspace, "Calm", text="Be calm."), make_channel(workspace, "deck")
     make_agent(workspace, "pilot", soul=soul, channels=[deck])
     return HeldFragments(alices.page, "**/*")

@@ -15,7 +15,7 @@ from tests.skills.files.file_samples import (
     POISON,
     approve_file_at,
     file_at,
-    make_source_in_every_state,
+    make_source_in_every_status,
     write,
     write_skill,
 )
@@ -82,12 +82,12 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
 
 
 def test_a_file_is_approved_from_its_row_and_several_by_bulk_action(bobs: Visit, workspace, root):
-    source = make_source_in_every_state(workspace, root)
-    bobs.go("inbox/?state=changed")
+    source = make_source_in_every_status(workspace, root)
+    bobs.go("inbox/?status=changed")
     bobs.press("Approve changed/AGENTS.md")
     bobs.sees_message("Approved: changed/AGENTS.md.")
-    assert "state=changed" in bobs.page.url
-    assert file_at(source, "changed/AGENTS.md").state == "current"
+    assert "status=changed" in bobs.page.url
+    assert file_at(source, "changed/AGENTS.md").status == "current"
     bobs.go("inbox/")
     bobs.page.get_by_label("Select new/AGENTS.md").check()
     bobs.page.get_by_label("Select missing/AGENTS.md").check()
@@ -98,7 +98,7 @@ def test_a_file_is_approved_from_its_row_and_several_by_bulk_action(bobs: Visit,
 
 @pytest.mark.hard
 def test_live_updates_keep_the_focus_and_the_selection(bobs: Visit, workspace, root):
-    source = make_source_in_every_state(workspace, root)
+    source = make_source_in_every_status(workspace, root)
     bobs.go("inbox/")
     bobs.page.get_by_label("Select new/AGENTS.md").check()
     bobs.page.get_by_label("Select changed/AGENTS.md").check()
@@ -161,7 +161,7 @@ def test_inbox_and_file_pages_are_accessible_at_every_width(alices: Visit, works
     alices.go("inbox/")
     alices.sees("No sources yet")
     problems = axe_violations(alices.page) + find_overflows(alices.page)
-    source = make_source_in_every_state(workspace, root)
+    source = make_source_in_every_status(workspace, root)
     paths = [write_skill(root, "tea"), write_skill(root, "tea", folder="docs/")]
     write(root / ("very-long-folder-name-" * 8) / "AGENTS.md", "word" * 300 + "\n" + "שלום " * 60 + POISON)
     refreshed(source)

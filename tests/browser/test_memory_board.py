@@ -71,7 +71,7 @@ def test_memories_are_approved_one_by_one_and_in_bulk(ritas, facts):
     ritas.leave_by(page.get_by_role("button", name="Approve and deploy (2 prompts)"))
     ritas.sees_message("Approved: 2 memories.")
     expect(page.locator("#count-proposed")).to_have_text("1")
-    states = dict(Memory.objects.in_workspace(facts).values_list("text", "state"))
+    states = dict(Memory.objects.in_workspace(facts).values_list("text", "status"))
     assert states["Likes tea."] == states["Likes jam."] == "active"
 
 

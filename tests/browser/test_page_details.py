@@ -107,14 +107,14 @@ def test_saving_without_a_connection_keeps_the_text(alices, workspace, page_erro
     make_soul(workspace, text="Be brave.")
     page = alices.page
     alices.go("souls/calm/edit/")
-    page.locator("[name=label]").fill("Calmer")
+    page.locator("[name=name]").fill("Calmer")
     page_errors.expect("ERR_INTERNET")
     page.context.set_offline(True)
     page.get_by_role("main").get_by_role("button", name="Save", exact=True).click()
     expect(
         page.get_by_text("The server cannot be reached. Check your connection, then try again.")
     ).to_be_visible()
-    expect(page.locator("[name=label]")).to_have_value("Calmer")
+    expect(page.locator("[name=name]")).to_have_value("Calmer")
     page.context.set_offline(False)
 
 
@@ -161,7 +161,7 @@ def test_replay_offers_the_channels_of_the_agent_and_quick_times(alices, workspa
 
 
 def test_a_rejected_memory_can_be_brought_back(alices, workspace):
-    make_memory(workspace, "The reef moved.", state="proposed")
+    make_memory(workspace, "The reef moved.", status="proposed")
     page = alices.page
     alices.go("memories/board/")
     page.locator(".dr-memo", has_text="The reef moved.").get_by_role("button", name="Reject").click()

@@ -27,10 +27,16 @@ class Kind:
 
 KINDS = [
     Kind("agents", "agent", {"Name": "Pilot", "Slug": "pilot"}, "Instructions", "Steer gently."),
-    Kind("identities", "identity", {"Label": "Fox", "Emoji": "🦊", "Name": "Mira"}, "Vibe", "Quick and kind"),
-    Kind("souls", "soul", {"Label": "Calm"}, "Text", "Never hurry."),
     Kind(
-        "user-profiles", "user profile", {"Label": "Guest", "Time zone": "Europe/Rome"}, "Notes", "Likes tea."
+        "identities",
+        "identity",
+        {"Name": "Fox", "Emoji": "🦊", "Display name": "Mira"},
+        "Vibe",
+        "Quick and kind",
+    ),
+    Kind("souls", "soul", {"Name": "Calm"}, "Text", "Never hurry."),
+    Kind(
+        "user-profiles", "user profile", {"Name": "Guest", "Time zone": "Europe/Rome"}, "Notes", "Likes tea."
     ),
     Kind(
         "responsibilities",

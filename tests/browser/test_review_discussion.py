@@ -105,4 +105,4 @@ def test_the_bell_does_not_reload_a_page_whose_session_has_ended(bobs: Visit):
     bobs.page.context.clear_cookies()
     with bobs.page.expect_response(lambda response: "/notifications/bell/" in response.url):
         pass
-    expect(bobs.page.get_by_label("Label")).to_have_value("Half a soul")
+    expect(bobs.page.get_by_label("Name", exact=True)).to_have_value("Half a soul")

@@ -112,7 +112,7 @@ def crowded(workspace, tmp_path, settings):
 
 def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, crowded):
     problems = []
-    paths = ("skills/", "skills/?state=waiting", "skills/tea/", "skills/tea/edit/", "skills/import/")
+    paths = ("skills/", "skills/?status=pending", "skills/tea/", "skills/tea/edit/", "skills/import/")
     for path in sample(paths):
         assert alices.go(path) == 200
         problems += axe_violations(alices.page) + find_overflows(alices.page)
@@ -120,7 +120,7 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
 
     alices.go("skills/")
     alices.choose_filter("Status", "Not trusted yet")
-    assert "state=waiting" in alices.page.url
+    assert "status=pending" in alices.page.url
     alices.sees("wait")
     alices.press("Trust discovered skills automatically")
     alices.sees_message("Discovered skills are now used as soon as they pass the scan")

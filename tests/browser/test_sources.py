@@ -53,7 +53,7 @@ def state(visit):
 def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder, granted, celery_worker):
     alices.go("sources/")
     alices.follow("New source")
-    alices.fill(**{"Label": "House files", "Allowed folder": f"{folder} (For this test)"})
+    alices.fill(**{"Name": "House files", "Allowed folder": f"{folder} (For this test)"})
     alices.press("Create source")
     alices.sees_message("created")
     expect(state(alices)).to_contain_text("Done", timeout=PATIENCE)
@@ -117,7 +117,7 @@ def test_source_pages_are_accessible(alices, workspace, folder, is_all):
     ]
     if is_all:
         paths += [
-            *("sources/?shelf=archived", f"sources/{source.slug}/?state=invalid", "rule-sets/plain/edit/"),
+            *("sources/?shelf=archived", f"sources/{source.slug}/?status=invalid", "rule-sets/plain/edit/"),
             *(f"sources/{source.slug}/history/1/", f"sources/{pushed.slug}/", f"sources/{pushed.slug}/edit/"),
             *("rule-sets/moltis/", "rule-sets/plain/history/"),
         ]

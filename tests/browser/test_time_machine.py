@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.integrity.checkpoint_signer import get_public_key, sign_checkpoint
 from prompts.integrity.services import run_verification
 from prompts.labels.services import roll_back
 from prompts.ledger.blocks import seal_ledger

@@ -63,7 +63,7 @@ def test_raw_sql_reads_the_workspace_of_the_scope_only(stages, restricted, is_at
 
 def test_a_write_into_another_workspace_is_rejected(stages, restricted):
     first, second = (stage.workspace for stage in stages.values())
-    soul = {"workspace_id": second.pk, "label": "Strange", "slug": "strange", "text": "x"}
+    soul = {"workspace_id": second.pk, "name": "Strange", "slug": "strange", "text": "x"}
     with workspace_scope(first.pk), pytest.raises(DatabaseError, match="row-level security"):
         Soul(**soul).save(force_insert=True)
     with workspace_scope(first.pk), connection.cursor() as cursor:

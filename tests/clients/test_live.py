@@ -18,7 +18,7 @@ from personas.actors import Actor
 from personas.agents.services import create_named_record
 from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key, revoke_key
-from personas.models import Memory, MemoryState, Task, Workspace
+from personas.models import Memory, MemoryStatus, Task, Workspace
 from prompts.assembly.layouts import LAYOUTS
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
@@ -119,7 +119,7 @@ def test_every_other_call(stage, make_client_of):
     task = make_task(workspace, "Scrub the deck", agent=agent, steps=steps)
     make_skill(workspace, "tea", body="Boil water first.", agents=[agent])
     source = create_named_record(
-        Source, workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
+        Source, workspace, {"name": "House", "source_kind": SourceKind.PUSHED}, by=BY
     )
     for kind in KINDS:
         client = make_client_of(kind)
@@ -149,7 +149,7 @@ def remember_proposes_one_memory(client: Driver, workspace: Workspace) -> None:
     text = f"{type(client).__name__} likes tea."
     memory = client.call("remember", text, agent="pilot")
     [row] = Memory.objects.in_workspace(workspace).exclude(pk__in=before)
-    assert (row.pk, row.text, row.state) == (memory.id, text, MemoryState.PROPOSED)
+    assert (row.pk, row.text, row.status) == (memory.id, text, MemoryStatus.PROPOSED)
 
 
 def a_step_is_ticked_and_opened_again(client: Driver, task: Task) -> None:
@@ -217,7 +217,7 @@ def shell_environment(
 
 def test_the_command_works_with_the_real_server(stage, shell_environment, alice, tmp_path, capfd):
     source = create_named_record(
-        Source, stage.workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
+        Source, stage.workspace, {"name": "House", "source_kind": SourceKind.PUSHED}, by=BY
     )
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "AGENTS.md").write_text("Be kind.\n")

@@ -1,7 +1,6 @@
 """Emails by SMTP: a mail server that hangs holds few threads, none for long, and the response says so."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -82,8 +81,11 @@ def test_a_mail_server_that_hangs_holds_two_threads_and_not_for_long(settings):
 def test_a_backend_without_slots_is_found(settings, monkeypatch):
     acquired: list[bool] = []
     released: list[bool] = []
-    # `list.append` returns None, so every email gets a slot.
-    acquire: Callable[..., bool] = lambda *, is_few: acquired.append(is_few) is None  # noqa: E731
+
+    def acquire(*, is_few: bool) -> bool:
+        acquired.append(is_few)
+        return True
+
     monkeypatch.setitem(vars(sending_slots), "acquire", acquire)
     monkeypatch.setitem(vars(sending_slots), "release", lambda *, is_few: released.append(is_few))
     with mail_server(is_slow=True) as server:

@@ -163,7 +163,7 @@ def seed_records(stage: Stage, home: str) -> None:
     for kind in KINDS:
         for variant in VARIANTS:
             stage.rows[home, kind, variant] = create(stage, home, kind, variant)
-    proposed = {"state": "proposed"}
+    proposed = {"status": "proposed"}
     pushed = {"source_kind": "pushed", "allowed_folder": None, "folder": ""}
     stage.rows[home, "sources", "pushed"] = create(stage, home, "sources", "pushed", **pushed)
     stage.rows[home, "memories", "proposed"] = create(stage, home, "memories", "proposed", **proposed)

@@ -64,16 +64,16 @@ NEW: dict[str, Callable[[Stage, str], Body]] = {
         "identity": s.row(h, "identities").pk,
         "tools": [s.row(h, "tools").pk],
     },
-    "identities": lambda s, h: {"label": "Fresh", "name": "Ada"},
-    "souls": lambda s, h: {"label": "Fresh", "text": "Calm."},
-    "user-profiles": lambda s, h: {"label": "Fresh", "timezone": "UTC"},
-    "memories": lambda s, h: {"text": "Fresh.", "state": "active"} | own_agent(s, h),
+    "identities": lambda s, h: {"name": "Fresh", "display_name": "Ada"},
+    "souls": lambda s, h: {"name": "Fresh", "text": "Calm."},
+    "user-profiles": lambda s, h: {"name": "Fresh", "timezone": "UTC"},
+    "memories": lambda s, h: {"text": "Fresh.", "status": "active"} | own_agent(s, h),
     "responsibilities": lambda s, h: {"title": "Fresh", "text": "Do it."} | own_agent(s, h),
     "tasks": lambda s, h: {"title": "Fresh", "status": "open", "steps": "[ ] one"} | own_agent(s, h),
     "tools": lambda s, h: {"name": "fresh", "description": "Fresh."},
     "channels": lambda s, h: {"slug": "fresh", "name": "Fresh"},
     "sources": lambda s, h: {
-        "label": "Fresh",
+        "name": "Fresh",
         "source_kind": "folder",
         "allowed_folder": s.row(h, "grants").pk,
         "harnesses": ["plain"],
@@ -131,20 +131,22 @@ def tomorrow() -> str:
     return (timezone.now() + timedelta(days=1)).date().isoformat()
 
 
+KEY_ROW = {"key": ("keys", "pk")}
 # The response contains the secret, so there is no redirect.
 ACCESS: dict[str, Page] = {
-    "keys:list": Page(read=KEYS),
-    "keys:export": Page(read=KEYS),
-    "keys:bulk": action(KEYS, body=lambda s, h: {"chosen": [s.row(h, "keys").pk], "sure": "1"}),
-    "keys:detail": Page(read=KEYS),
-    "keys:new": Page(read=KEYS, write=KEYS, body=new_key, status=200),
-    "keys:rotate": Page(
+    "api-keys:list": Page(read=KEYS),
+    "api-keys:export": Page(read=KEYS),
+    "api-keys:bulk": action(KEYS, body=lambda s, h: {"chosen": [s.row(h, "keys").pk], "sure": "1"}),
+    "api-keys:detail": Page(read=KEYS, objects=KEY_ROW),
+    "api-keys:new": Page(read=KEYS, write=KEYS, body=new_key, status=200),
+    "api-keys:rotate": Page(
         read=KEYS,
         write=KEYS,
+        objects=KEY_ROW,
         body=lambda s, h: {"name": "Fresh", "hours": "1", "expires_at": tomorrow()},
         status=200,
     ),
-    "keys:revoke": Page(read=KEYS, write=KEYS),
+    "api-keys:revoke": Page(read=KEYS, write=KEYS, objects=KEY_ROW),
 }
 INSIDE: dict[str, Page] = {
     "home": Page(),
@@ -190,7 +192,7 @@ INSIDE: dict[str, Page] = {
     **family("agents"),
     "agents:import": form(text='{"name": "Fresh", "role": "You are Fresh."}'),
     "agents:memory": Page(),
-    "agents:add-memory": action(body=lambda s, h: {"text": "Fresh.", "state": "active"}),
+    "agents:add-memory": action(body=lambda s, h: {"text": "Fresh.", "status": "active"}),
     "agents:tools": Page(),
     **family("identities"),
     **file_pages("identities"),

@@ -67,11 +67,11 @@ FILES: dict[str, Page] = {
     "files:assign": action(variant="skill", body=lambda s, h: {"assigned_to": "all"}),
     "files:export": Page(variant="skill"),
     "agent-skills:list": Page(objects=AGENT),
-    "contexts:detail": Page(objects=AGENT),
-    "contexts:live": Page(objects=AGENT),
-    "contexts:choose": action(
+    "agent-context:detail": Page(objects=AGENT),
+    "agent-context:live": Page(objects=AGENT),
+    "agent-context:choose": action(
         objects=AGENT,
         body=lambda s, h: {"source_1": "", "harness": "pi", "revision": s.row(h, "agents").revision},
     ),
-    "contexts:inherit": action(objects=AGENT),
+    "agent-context:inherit": action(objects=AGENT),
 }

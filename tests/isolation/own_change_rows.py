@@ -19,8 +19,8 @@ WAYS = """
     PUT~prompt-settings-channel PUT~prompt-settings-prompt PUT~prompt-settings-workspace
     PUT~responsibilities-one PUT~skills-one PUT~souls-file PUT~souls-one PUT~sources-file PUT~tools-one
     PUT~user-profiles-file PUT~user-profiles-one agents:add-memory agents:edit agents:revert
-    channels:edit channels:revert
-    contexts:choose contexts:inherit identities:edit identities:revert memories:approve memories:archive
+    channels:edit channels:revert agent-context:choose agent-context:inherit
+    identities:edit identities:revert memories:approve memories:archive
     memories:bulk memories:decide memories:edit memories:import memories:new memories:restore
     memories:revert memories:supersede prompt-settings:agent prompt-settings:channel prompt-settings:prompt
     prompt-settings:workspace quick-start:new responsibilities:archive responsibilities:bulk
@@ -65,11 +65,11 @@ OTHERS = """
     delete-workspace erasures:erase files:approve files:end-waiver files:unignore files:ignore files:assign
     files:reject files:waive fleet:bulk fleet:demo fleet:dismiss identities:archive identities:bulk
     identities:import identities:new identities:restore impact:edit impact:new inbox:approve-selected
-    keys:bulk keys:new keys:revoke keys:rotate labels:protect ledger:retention members:hand-over
-    members:invite
+    api-keys:bulk api-keys:new api-keys:revoke api-keys:rotate labels:protect ledger:retention
+    members:hand-over members:invite
     members:leave members:remove members:resend members:role members:withdraw notifications:open
     notifications:preferences notifications:read notifications:read-all prompt-settings:revert
-    quick-start:key quick-start:preview rebuilding:everything releases:approve releases:publish
+    quick-start:key quick-start:preview builds:everything releases:approve releases:publish
     releases:comment releases:new releases:override releases:reject releases:request-again
     releases:request-changes releases:request-review releases:withdraw rule-sets:edit rule-sets:reset
     rule-sets:restore rule-sets:revert skills:archive skills:bulk skills:check skills:copy skills:import
@@ -79,7 +79,7 @@ OTHERS = """
     tasks:bulk tasks:edit tasks:new tasks:restore tasks:revert tasks:tick tools:archive tools:bulk tools:new
     tools:restore user-profiles:archive user-profiles:bulk user-profiles:import user-profiles:new
     user-profiles:restore take-over-workspace
-    verify:run versions:unpin versions:label versions:rebuild versions:remove-label
+    integrity:run versions:unpin versions:label versions:rebuild versions:remove-label
     versions:roll-back webhooks:delete webhooks:edit webhooks:new webhooks:redeliver webhooks:rotate
     webhooks:test webhooks:toggle workspace-settings workspace-slug
 """

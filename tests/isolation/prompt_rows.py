@@ -35,9 +35,9 @@ PROMPTS: dict[str, Page] = {
     "versions:unpin": action(APPROVE, objects=PROMPT),
     "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
     "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
-    "find:palette": Page(),
-    "rebuilding:everything": Page(read=EDIT, write=EDIT),
-    "rebuilding:live": Page(),
+    "search:palette": Page(),
+    "builds:everything": Page(read=EDIT, write=EDIT),
+    "builds:live": Page(),
     # The permission depends on the bulk action; editors may rebuild.
     "fleet:bulk": action(body=lambda s, h: {"verb": "rebuild", "chosen": [s.row(h, "prompts").pk]}),
     # The workspace already has agents: rejected with a message.
@@ -45,15 +45,15 @@ PROMPTS: dict[str, Page] = {
     "fleet:traffic": Page(),
     "fleet:dismiss": action(READ, changes=False),
     "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
-    "time-machine:find": Page(),
-    "time-machine:fetch": Page(objects=ENTRY),
-    "time-machine:fetch-evidence": Page(objects=ENTRY),
-    "time-machine:fetch-text": Page(objects=ENTRY),
-    "time-machine:fetch-tools": Page(objects=ENTRY),
-    "time-machine:moment": Page(objects=PROMPT, values=THEN),
-    "time-machine:moment-evidence": Page(objects=PROMPT, values=THEN),
-    "time-machine:moment-text": Page(objects=PROMPT, values=THEN),
-    "time-machine:moment-tools": Page(objects=PROMPT, values=THEN),
+    "replay:find": Page(),
+    "replay:fetch": Page(objects=ENTRY),
+    "replay:fetch-evidence": Page(objects=ENTRY),
+    "replay:fetch-text": Page(objects=ENTRY),
+    "replay:fetch-tools": Page(objects=ENTRY),
+    "replay:moment": Page(objects=PROMPT, values=THEN),
+    "replay:moment-evidence": Page(objects=PROMPT, values=THEN),
+    "replay:moment-text": Page(objects=PROMPT, values=THEN),
+    "replay:moment-tools": Page(objects=PROMPT, values=THEN),
     "ledger:list": Page(),
     "ledger:export": Page(),
     "ledger:stale": Page(),
@@ -61,12 +61,12 @@ PROMPTS: dict[str, Page] = {
     "bots:list": Page(),
     "bots:live": Page(),
     "bots:report": Page(objects={"report": ("reports", "pk")}),
-    "verify:show": Page(),
-    "verify:live": Page(),
+    "integrity:show": Page(),
+    "integrity:live": Page(),
     # A verification run is already active.
-    "verify:run": action(changes=False),
-    "verify:key": Page(objects={"key": ("signing-keys", "pk")}),
-    "verify:checkpoints": Page(),
+    "integrity:run": action(changes=False),
+    "integrity:key": Page(objects={"key": ("signing-keys", "pk")}),
+    "integrity:checkpoints": Page(),
     "comments:memory": Page(
         write=READ,
         objects={"key": ("memories", "pk")},
@@ -104,14 +104,14 @@ PROMPTS: dict[str, Page] = {
     "labels:protect": action(OWNERS, body=lambda s, h: {"label": "fresh", "protected": "1"}),
     "impact:new": action(
         values={"family": "memories"},
-        body=lambda s, h: {"text": "Fresh.", "state": "active"},
+        body=lambda s, h: {"text": "Fresh.", "status": "active"},
         status=200,
         changes=False,
     ),
     "impact:edit": action(
         objects={"key": ("souls", "slug")},
         values={"family": "souls"},
-        body=lambda s, h: {"label": "Fresh", "text": "Calm."},
+        body=lambda s, h: {"name": "Fresh", "text": "Calm."},
         status=200,
         changes=False,
     ),
@@ -151,7 +151,7 @@ PROMPTS: dict[str, Page] = {
 
 def soul_draft(stage: Stage, home: str) -> Body:
     """Form data of the open Studio part: the agent's soul."""
-    return {"label": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
+    return {"name": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
 
 
 def quick_start_body(stage: Stage, home: str) -> Body:

@@ -14,7 +14,7 @@ from personas.actors import Actor
 from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import VERBS, VERBS_BY_KIND
 from personas.memories.services import create_memory
-from personas.models import Agent, Channel, Memory, MemoryState, Responsibility, Task
+from personas.models import Agent, Channel, Memory, MemoryStatus, Responsibility, Task
 from personas.records.services import create_record, edit_record
 from personas.roles import Role
 from personas.work.services import add_responsibility, create_task
@@ -237,7 +237,7 @@ def list_outside_records(stage: Stage, limits: dict[str, list[str]]) -> Iterator
         rows = rows.exclude(**{f"{path}__in": limits[AGENTS]}) if is_agent_wide else rows
         if model is Memory:
             # Proposals wait for a person.
-            rows = rows.exclude(state=MemoryState.PROPOSED)
+            rows = rows.exclude(status=MemoryStatus.PROPOSED)
         yield from ((model.kind, *row) for row in rows.values_list("pk", "revision", "archived_at"))
     channels = Channel.objects.in_workspace(workspace)
     channels = channels.exclude(slug__in=limits[CHANNELS]) if set(limits) == {CHANNELS} else channels

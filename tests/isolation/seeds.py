@@ -37,9 +37,11 @@ from personas.records.revisions import build_revision
 from personas.records.services import create_record
 from personas.webhooks.signatures import generate_private_key, generate_secret
 from prompts.builds.services import rebuild_agents
+from prompts.drift.details import ReportDetails, report_details_json
 from prompts.labels.services import move_label
 from prompts.models import (
     AgentPrompt,
+    BotStatus,
     BuildCause,
     CallContent,
     Checkpoint,
@@ -178,20 +180,20 @@ class Seeder:
         rules["rules"][0]["paths"] = [f"{self.word('RuleSet.rules')}.md"]
         return rules
 
-    def file(self, source: Any, path: str, state: str, file_kind: str = "context") -> ContextFile:
+    def file(self, source: Any, path: str, status: str, file_kind: str = "context") -> ContextFile:
         file: ContextFile = self.create(
             ContextFile,
             source=source,
             path=path,
             file_kind=file_kind,
-            state=state,
-            is_ignored=state == "ignored",
-            problem=self.word("ContextFile.problem") if state == "invalid" else "",
+            status=status,
+            is_ignored=status == "ignored",
+            problem=self.word("ContextFile.problem") if status == "invalid" else "",
             first_seen_at=self.now,
             changed_at=self.now,
         )
         good = self.revision(file, 1, "good")
-        verdict = "blocked" if state in {"quarantined", "current"} else "good"
+        verdict = "blocked" if status in {"quarantined", "current"} else "good"
         file.latest, file.active = self.revision(file, 2, verdict), good
         file.save()
         return file
@@ -315,7 +317,9 @@ class Seeder:
             digest=version.digest,
             ledger_id=entry.pk,
             is_last_served=True,
-            details={"path": self.word("DigestReport.details")},
+            details=report_details_json(
+                ReportDetails(path=self.word("DigestReport.details"), status=BotStatus.SAME)
+            ),
         )
         self.keep("reports", "plain", report)
         self.drafts()
@@ -355,7 +359,7 @@ class Seeder:
             secret=encrypt_secret(generate_secret()),
             private_key=encrypt_secret(generate_private_key()),
         )
-        delivery = self.create(WebhookDelivery, endpoint=endpoint, event=event, state="delivered")
+        delivery = self.create(WebhookDelivery, endpoint=endpoint, event=event, status="delivered")
         self.create(WebhookAttempt, delivery=delivery, at=self.now, milliseconds=5)
         self.create(WebhookQueue, position=1)
         self.keep("webhooks", "plain", endpoint)
@@ -369,7 +373,7 @@ class Seeder:
             person=self.owner,
             family="souls",
             key=soul.slug,
-            values={"label": [self.word("FormDraft.values")], "text": [self.word("FormDraft.values")]},
+            values={"name": [self.word("FormDraft.values")], "text": [self.word("FormDraft.values")]},
             base_revision=soul.revision,
             agent=self.row("agents", "plain"),
             updated_at=self.now,

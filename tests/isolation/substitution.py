@@ -27,7 +27,7 @@ from tests.isolation.walk import Route
 OTHER_FORMS: dict[type[forms.BaseForm], tuple[str, dict[str, str]]] = {
     SuccessorForm: ("memories:supersede", {"successor": "memories"}),
     AssignmentForm: ("files:assign", {"agents": "agents"}),
-    ContextForm: ("contexts:choose", {"source_1": "sources"}),
+    ContextForm: ("agent-context:choose", {"source_1": "sources"}),
 }
 MORE_ROWS: dict[type[Model], str] = {AllowedFolder: "grants"}
 # Query parameters of filters.

@@ -66,18 +66,18 @@ def set_link_stage(scope: ScopeStage) -> LinkStage:
     text = f"{CANARY} text."
     closed: dict[str, Any] = {
         "identities": create_named_record(
-            Identity, workspace, {"label": CANARY, "name": CANARY, "vibe": CANARY}, by=by
+            Identity, workspace, {"name": CANARY, "display_name": CANARY, "vibe": CANARY}, by=by
         ),
-        "souls": create_named_record(Soul, workspace, {"label": CANARY, "text": text}, by=by),
+        "souls": create_named_record(Soul, workspace, {"name": CANARY, "text": text}, by=by),
         "user-profiles": create_named_record(
-            UserProfile, workspace, {"label": CANARY, "name": CANARY, "notes": text}, by=by
+            UserProfile, workspace, {"name": CANARY, "display_name": CANARY, "notes": text}, by=by
         ),
         "tools": create_record(Tool, workspace, {"name": CANARY, "description": text}, by=by),
         "channels": create_record(
             Channel, workspace, {"slug": CANARY, "name": CANARY, "formatting": text}, by=by
         ),
         "sources": create_named_record(
-            Source, workspace, {"label": CANARY, "source_kind": "pushed", "harnesses": ["plain"]}, by=by
+            Source, workspace, {"name": CANARY, "source_kind": "pushed", "harnesses": ["plain"]}, by=by
         ),
     }
     # Another agent uses them all.

@@ -7,7 +7,6 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from personas.agents.api import SoulResource
 from personas.api import authentication
 from personas.api.exception_handler import NOT_FOUND_PROBLEM
 from personas.api.operations import Operation
@@ -20,6 +19,7 @@ from personas.api_keys import selectors as key_selectors
 from personas.memories.api import MemoryResource
 from personas.models import Memory, Soul
 from personas.roles import Permission
+from personas.souls.api import SoulResource
 from tests.isolation.api_cast import before, callers, known_callers  # noqa: F401  # fixtures
 from tests.isolation.api_matrix import run
 from tests.isolation.api_policy import find_policy_mismatches
@@ -67,7 +67,7 @@ def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
     monkeypatch.setattr(SoulResource, "get_queryset", lambda self, workspace: Soul.unscoped.all())
     # A compiled query without the workspace is refused: see tests/core/db/test_compiled_query.py.
     monkeypatch.setattr(SoulResource, "has_compiled_lookup", False)
-    assert any("leaks Soul.label of elsewhere" in finding for finding in findings("owner", "GET souls-list"))
+    assert any("leaks Soul.name of elsewhere" in finding for finding in findings("owner", "GET souls-list"))
     reported = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
     assert any("GET souls-one · crossed: expected 404, got 200" in finding for finding in reported)
     assert any(

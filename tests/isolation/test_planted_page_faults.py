@@ -291,7 +291,7 @@ def test_a_removed_unique_constraint_is_found(stage):
 )
 def test_a_removed_check_is_found(stage):
     if connection.vendor == "postgresql":
-        run_sql("ALTER TABLE personas_memory DROP CONSTRAINT memory_state_known")
+        run_sql("ALTER TABLE personas_memory DROP CONSTRAINT memory_status_known")
     else:
         run_sql("PRAGMA ignore_check_constraints = ON")
     try:

@@ -19,7 +19,8 @@ from personas.records.services import edit_record
 from prompts.builds import publish
 from prompts.builds.services import rebuild_agents
 from prompts.erasure import label_moves
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
 from prompts.versions.selectors import get_version_text
 from tests.isolation.api_cast import before, callers, known_callers, rolled_back_as_test  # noqa: F401  # fixtures

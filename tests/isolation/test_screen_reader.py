@@ -57,7 +57,7 @@ def test_every_page_is_accessible(is_all, stage):
 
 
 def test_errors_of_a_form_are_tied_to_their_fields_and_take_the_focus(as_bob, workspace):
-    page = as_bob.post(f"/w/{workspace.slug}/souls/new/", {"label": "", "text": ""}).content.decode()
+    page = as_bob.post(f"/w/{workspace.slug}/souls/new/", {"name": "", "text": ""}).content.decode()
     assert not find_problems(page)
     assert 'role="alert" tabindex="-1" autofocus' in page
     assert 'aria-describedby="id_label_error"' in page.replace("id_label_helptext ", "")
@@ -74,7 +74,7 @@ def test_a_filtered_list_announces_the_number_of_matches(as_bob, workspace):
 
 def test_row_buttons_name_their_record(as_alice, workspace):
     for text in ("Likes tea.", "Likes jam."):
-        make_memory(workspace, text, state="proposed")
+        make_memory(workspace, text, status="proposed")
     for page in ("memories/", "memories/board/"):
         html = as_alice.get(f"/w/{workspace.slug}/{page}").content.decode()
         assert not find_problems(html)

@@ -40,7 +40,7 @@ from project.journal.apply import AppliedEndings  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.erasure.services import erase_record  # noqa: E402
-from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
 from prompts.replay.services import load_version_contents  # noqa: E402
@@ -70,7 +70,7 @@ def build(folder: Path, versions: int, rows: int) -> None:
     workspace = create_workspace("Harbour", "harbour", owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
-        soul_values = {"label": f"Soul {number}", "text": f"Be brave, {number}. " * 200}
+        soul_values = {"name": f"Soul {number}", "text": f"Be brave, {number}. " * 200}
         soul = create_named_record(Soul, workspace, soul_values, by=BY)
         values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, values, by=BY)

@@ -30,7 +30,7 @@ from personas.records.services import edit_record  # noqa: E402
 from project.backup.create import create_backup  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
@@ -99,7 +99,7 @@ def serve(folder: Path, copies: int) -> None:
     call_command("createcachetable", verbosity=0)
     owner = make_user("Canary")
     workspace: Workspace = make_workspace("Canary Bay", owner=owner)
-    profile = make_profile(workspace, "Rosamund", name=NAME, notes=f"Her {CANARY} {CODE}.")
+    profile = make_profile(workspace, "Rosamund", display_name=NAME, notes=f"Her {CANARY} {CODE}.")
     values = {"user_profile": profile, "channels": [make_channel(workspace, "deck")]}
     agent = make_agent(workspace, "pilot", **values)
     person = Actor.person(owner)
@@ -175,7 +175,7 @@ def erase(folder: Path, copies: int) -> None:
     is_kept = copies < 2 or SECRET in bot.get(PROMPT.format("mate")).content.decode()
     if others:
         post_erasure(client, others[0]["kind"], others[0]["record"], also_erase=others[1:])
-    profile = UserProfile.objects.in_workspace(workspace).get(label="Rosamund")
+    profile = UserProfile.objects.in_workspace(workspace).get(name="Rosamund")
     post_erasure(client, "user_profile", profile.pk)
     again = client.get(path, HTTP_IF_NONE_MATCH=first["ETag"])
     if connection.vendor == "postgresql":

@@ -72,9 +72,9 @@ def build_other(slug: str, owner: User) -> dict[str, Any]:
     """Create a workspace with agents that share a soul, a source of pushed files and a webhook endpoint."""
     workspace = create_workspace(slug.upper(), slug, owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
-    soul = create_named_record(Soul, workspace, {"label": "Soul", "text": SENTENCE}, by=BY)
+    soul = create_named_record(Soul, workspace, {"name": "Soul", "text": SENTENCE}, by=BY)
     add_agents(workspace, soul, channel, range(AGENTS_OF_OTHERS))
-    values = {"label": "Pushed", "source_kind": "pushed", "approval": "automatic"}
+    values = {"name": "Pushed", "source_kind": "pushed", "approval": "automatic"}
     source, _ = add_source(workspace, values, by=BY)
     # The receiver accepts the connection and never answers.
     create_endpoint(workspace, {"name": "Desk", "url": f"{os.environ[RECEIVER]}/{slug}"}, by=BY)
@@ -89,7 +89,7 @@ def build_other(slug: str, owner: User) -> dict[str, Any]:
 def build_workspace(slug: str, owner: User, agents: int) -> dict[str, Any]:
     workspace = create_workspace(slug.upper(), slug, owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
-    soul = create_named_record(Soul, workspace, {"label": "Soul", "text": SENTENCE * 20}, by=BY)
+    soul = create_named_record(Soul, workspace, {"name": "Soul", "text": SENTENCE * 20}, by=BY)
     for number in range(min(agents, BUILT_AGENTS)):
         values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, values, by=BY)

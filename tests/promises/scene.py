@@ -53,7 +53,7 @@ def build(folder: Path) -> dict[str, Any]:
     workspace = create_workspace("Harbour", "harbour", owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
-        soul_values = {"label": f"Soul {number}", "text": SENTENCE * 20}
+        soul_values = {"name": f"Soul {number}", "text": SENTENCE * 20}
         soul = create_named_record(Soul, workspace, soul_values, by=BY)
         values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, values, by=BY)

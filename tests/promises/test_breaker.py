@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.task_queue import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
+from core.circuit_breaker import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
 
 pytestmark = pytest.mark.promise("R6")
 

@@ -4,7 +4,7 @@ import pytest
 
 from benches.history import extend_history
 from prompts.builds.services import rebuild_agents
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.integrity.verify import verify_workspace
 from prompts.models import AgentPrompt
 from tests.factories import make_agent, make_channel

@@ -20,7 +20,7 @@ from core.outgoing.http_sender import HttpSender, OutgoingError, OutgoingPolicy
 from personas.actors import Actor
 from personas.events.services import record_event
 from personas.models import (
-    DeliveryState,
+    DeliveryStatus,
     EndpointStatus,
     WebhookAttempt,
     WebhookDelivery,
@@ -181,7 +181,7 @@ def check_attempts(receivers: HostileReceivers, workspaces: list[Workspace]) -> 
         assert len(times) >= 1, delivery.endpoint_id
         for number, (one, other) in enumerate(pairwise(times)):
             assert other - one >= RETRY_DELAYS[number]
-        if delivery.state == DeliveryState.PENDING:
+        if delivery.status == DeliveryStatus.PENDING:
             delay = delivery.due_at - times[-1]
             assert RETRY_DELAYS[len(times) - 1] <= delay
             assert delay <= MAX_RETRY_AFTER * 1.2 + timedelta(minutes=1)
@@ -221,7 +221,7 @@ def raise_in_turn(patch: pytest.MonkeyPatch) -> None:
         return send(turn, delivery)
 
     patch.setattr(deliver, "parse_retry_after", parse)
-    patch.setattr(deliver.Turn, "attempt", attempt)
+    patch.setattr(deliver.EndpointTurn, "attempt", attempt)
 
 
 def forget_delays(patch: pytest.MonkeyPatch) -> None:

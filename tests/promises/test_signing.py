@@ -13,7 +13,7 @@ from django.utils import timezone
 from personas.models import Agent, Channel, Workspace
 from project.metrics.gauges import collect_lag
 from prompts.integrity.checkpoint_files import get_checkpoint_path
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.integrity.lag import SIGN_INTERVAL, list_workspace_lags, list_workspaces_to_sign
 from prompts.integrity.verify import verify_workspace
 from prompts.models import AgentPrompt, Checkpoint

@@ -12,7 +12,7 @@ import redis
 
 from personas.actors import Actor
 from personas.events.services import record_event
-from personas.models import DeliveryState, Event, WebhookDelivery, WebhookEndpoint, Workspace
+from personas.models import DeliveryStatus, Event, WebhookDelivery, WebhookEndpoint, Workspace
 from personas.webhooks.services import create_endpoint, delete_endpoint
 from tests.frozen_process import freeze, thaw
 from tests.personas.webhooks.receivers import Answer, Receiver, receiving
@@ -176,5 +176,5 @@ def test_killed_workers_lose_no_event(workspace, start):
             set(),
             set(),
         ]
-        pending = WebhookDelivery.objects.in_workspace(workspace).exclude(state=DeliveryState.DELIVERED)
+        pending = WebhookDelivery.objects.in_workspace(workspace).exclude(status=DeliveryStatus.DELIVERED)
         assert wait_for(lambda: not pending.exists(), 30)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from project.doctor.results import Finding, FindingState
+from project.doctor.results import DoctorFinding, FindingState
 from project.doctor.run import has_passed, run_checks
 
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         if not has_passed(findings):
             sys.exit(1)
 
-    def print_finding(self, finding: Finding) -> None:
+    def print_finding(self, finding: DoctorFinding) -> None:
         styles = {
             FindingState.OK: self.style.SUCCESS,
             FindingState.WARN: self.style.WARNING,

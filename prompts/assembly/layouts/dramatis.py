@@ -31,6 +31,7 @@ from prompts.assembly.layouts.nova import (
 from prompts.assembly.layouts.pi import build_documentation_section
 from prompts.assembly.layouts.ptc import build_return_format
 from prompts.assembly.placeholders import expand_placeholders, list_placeholder_problems
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, TextChunk, TextChunks
 from prompts.assembly.text import collapse_lines
@@ -158,7 +159,7 @@ DRAMATIS_LAYOUT = Layout(
             sections.build_identity_section,
             build_tag_frame("identity"),
             uses=IDENTITY_INPUTS,
-            absent_reason="no identity",
+            omission_reason=OmissionReason.NO_IDENTITY,
         ),
         LayoutPart("soul", build_dramatis_soul, build_tag_frame("soul"), uses=("soul",)),
         LayoutPart(
@@ -183,20 +184,20 @@ DRAMATIS_LAYOUT = Layout(
             tool_guidance.build_tool_schemas,
             frame=build_tag_frame("tools"),
             keeps=("description", "snippet", "parameters"),
-            absent_reason="no tools",
+            omission_reason=OmissionReason.NO_TOOLS,
         ),
         build_tool_part(
             "dramatis.tool_calling",
             tool_guidance.build_calling_guide,
             frame=build_tag_frame("tool-calling"),
-            absent_reason="native tools",
+            omission_reason=OmissionReason.NATIVE_TOOLS,
         ),
         build_tool_part(
             "dramatis.tool_guidelines",
             tool_guidance.build_guidelines_section(DRAMATIS_GUIDELINES),
             frame=build_tag_frame("tool-guidelines"),
             keeps=("guidelines",),
-            absent_reason="no tool asks for any",
+            omission_reason=OmissionReason.NO_TOOL_GUIDELINES,
         ),
         LayoutPart(
             "planning_tools",
@@ -273,7 +274,7 @@ DRAMATIS_LAYOUT = Layout(
             volatility=SESSION,
             slot=PLANNING_SLOT,
             slot_data=get_dramatis_planning_data,
-            absent_reason="sub-agents do not plan",
+            omission_reason=OmissionReason.SUB_AGENT,
         ),
         build_call_part("previous_error", ERROR_SLOT, TURN),
         build_call_part("call", CALL_SLOT, TURN),

@@ -11,8 +11,9 @@ from prompts.assembly.file_sections import (
     describe_truncated_files,
 )
 from prompts.assembly.frames import TextFrame, build_heading_frame
-from prompts.assembly.inputs import PromptInputs, UserProfile
+from prompts.assembly.inputs import PromptInputs, UserProfileInput
 from prompts.assembly.layout import Layout, LayoutPart, SectionBuilder, build_slot_placeholder
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.runtime_lines import format_runtime_lines
 from prompts.assembly.sections import NO_CHUNKS, format_identity_sentences
 from prompts.assembly.segments import REFRESH, SESSION, USER, TextChunk, TextChunks
@@ -76,7 +77,7 @@ def get_runtime_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
     return slot_data | get_user_locale(inputs.user) if inputs.user else slot_data
 
 
-def get_user_locale(profile: UserProfile) -> dict[str, Any]:
+def get_user_locale(profile: UserProfileInput) -> dict[str, Any]:
     return {"timezone": profile.timezone, "location": profile.location}
 
 
@@ -136,21 +137,21 @@ MOLTIS_LAYOUT = Layout(
             "identity",
             limit_to_entries(build_moltis_identity, "full", "minimal"),
             uses=("identity.name", "identity.emoji", "identity.creature", "identity.vibe"),
-            absent_reason="no identity with a sentence to say, or the simple entry point",
+            omission_reason=OmissionReason.NO_IDENTITY_SENTENCE,
         ),
         LayoutPart(
             "soul",
             limit_to_entries(build_moltis_soul, "full", "minimal"),
             build_heading_frame("## Soul"),
             uses=("soul",),
-            absent_reason="no identity, or the simple entry point",
+            omission_reason=OmissionReason.NO_IDENTITY_OR_SIMPLE,
         ),
         LayoutPart(
             "user",
             limit_to_entries(build_moltis_user, "full", "minimal"),
             uses=("user.name",),
             volatility=USER,
-            absent_reason="no user's name, or the simple entry point",
+            omission_reason=OmissionReason.NO_USER_NAME,
         ),
         LayoutPart(
             "project_context",
@@ -158,7 +159,7 @@ MOLTIS_LAYOUT = Layout(
             build_heading_frame("## Project Context"),
             uses=("context_files",),
             volatility=REFRESH,
-            absent_reason="no context files",
+            omission_reason=OmissionReason.NO_CONTEXT_FILES,
             is_cuttable=True,
         ),
         LayoutPart(
@@ -166,7 +167,7 @@ MOLTIS_LAYOUT = Layout(
             build_moltis_runtime,
             uses=("user.timezone", "user.location"),
             volatility=SESSION,
-            absent_reason="the simple entry point",
+            omission_reason=OmissionReason.SIMPLE_ENTRY,
             slot="moltis.runtime",
             slot_data=get_runtime_slot_data,
         ),
@@ -178,7 +179,7 @@ MOLTIS_LAYOUT = Layout(
             TextFrame("## Available Skills\n<available_skills>", "\n</available_skills>"),
             uses=("skills",),
             volatility=REFRESH,
-            absent_reason="no skills, or not the full entry point",
+            omission_reason=OmissionReason.NO_SKILLS_OR_NOT_FULL,
             shorten=cut_entries,
         ),
         LayoutPart(
@@ -187,27 +188,27 @@ MOLTIS_LAYOUT = Layout(
             build_heading_frame("## Workspace Files"),
             uses=("workspace_files",),
             volatility=REFRESH,
-            absent_reason="no workspace files, or the simple entry point",
+            omission_reason=OmissionReason.NO_WORKSPACE_FILES,
             is_cuttable=True,
         ),
         build_tool_part(
             "moltis.memory_hint",
             tool_guidance.build_memory_hint,
             frame=build_heading_frame("## Long-Term Memory"),
-            absent_reason="no memory tools",
+            omission_reason=OmissionReason.NO_MEMORY_TOOLS,
         ),
         build_tool_part(
             "moltis.tool_schemas",
             tool_guidance.build_tool_schemas,
             frame=build_heading_frame("## Available Tools"),
             keeps=("description", "snippet", "parameters"),
-            absent_reason="no tools",
+            omission_reason=OmissionReason.NO_TOOLS,
         ),
         build_tool_part(
             "moltis.tool_calling",
             tool_guidance.build_calling_guide,
             frame=build_heading_frame("## How to call tools"),
-            absent_reason="no tools, or a provider that takes their definitions",
+            omission_reason=OmissionReason.NO_TOOLS_OR_DEFINED,
         ),
         build_tool_part(
             "moltis.guidelines",

@@ -9,6 +9,7 @@ from prompts.assembly.dates import format_24_hour_time, format_date, get_zone_na
 from prompts.assembly.frames import build_tag_frame, wrap_in_tag
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, LayoutPart, build_call_part, get_timezone_slot_data
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import CHANNEL, SESSION, TURN, USER, Origin, TextChunk, TextChunks
 from prompts.assembly.slots import Slots, register_slot
@@ -124,21 +125,21 @@ NOVA_LAYOUT = Layout(
             sections.build_identity_section,
             build_tag_frame("Identity"),
             uses=("identity.name", "identity.emoji", "identity.creature", "identity.vibe", "identity.text"),
-            absent_reason="no identity",
+            omission_reason=OmissionReason.NO_IDENTITY,
         ),
         LayoutPart(
             "instructions",
             build_nova_instructions,
             build_tag_frame("Instructions"),
             uses=("instructions",),
-            absent_reason="no instructions, or no identity beside them",
+            omission_reason=OmissionReason.NO_INSTRUCTIONS,
         ),
         LayoutPart(
             "responsibilities",
             build_responsibilities_section,
             build_tag_frame("Responsibilities"),
             uses=("responsibilities",),
-            absent_reason="no responsibilities",
+            omission_reason=OmissionReason.NO_RESPONSIBILITIES,
             shorten=cut_entries,
         ),
         LayoutPart(
@@ -146,14 +147,14 @@ NOVA_LAYOUT = Layout(
             build_directories_section,
             build_tag_frame("Directories"),
             uses=("working_directory", "directories"),
-            absent_reason="no directory that the agent can reach",
+            omission_reason=OmissionReason.NO_DIRECTORY,
         ),
         LayoutPart(
             "storage",
             build_storage_section,
             build_tag_frame("Storage"),
             uses=("capabilities",),
-            absent_reason="nothing the agent can do keeps anything",
+            omission_reason=OmissionReason.NO_STORAGE,
         ),
         LayoutPart(
             "formatting",
@@ -161,7 +162,7 @@ NOVA_LAYOUT = Layout(
             build_tag_frame("Formatting"),
             uses=("channel.formatting",),
             volatility=CHANNEL,
-            absent_reason="the channel has no formatting rules",
+            omission_reason=OmissionReason.NO_FORMATTING_RULES,
         ),
         build_call_part("context", "nova.context", TURN, get_timezone_slot_data, uses=("user.timezone",)),
         LayoutPart(
@@ -170,7 +171,7 @@ NOVA_LAYOUT = Layout(
             build_tag_frame("Memories"),
             uses=("memories",),
             volatility=USER,
-            absent_reason="no memories",
+            omission_reason=OmissionReason.NO_MEMORIES,
             is_cuttable=True,
             shorten=cut_entries,
         ),

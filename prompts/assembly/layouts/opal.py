@@ -15,6 +15,7 @@ from prompts.assembly.layout import (
     frame_unless_placeholder,
     get_empty_slot_data,
 )
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import LAYOUT_ORIGIN, REFRESH, SESSION, TURN, TextChunk, TextChunks
 from prompts.assembly.skill_rules import describe_rejected_skills, list_valid_skills
@@ -186,7 +187,7 @@ OPAL_LAYOUT = Layout(
             uses=("skills",),
             volatility=REFRESH,
             is_cuttable=True,
-            absent_reason="no skill that may be offered",
+            omission_reason=OmissionReason.NO_OFFERED_SKILLS,
         ),
         LayoutPart(
             "environment", build_opal_environment, build_tag_frame("environment"), uses=("working_directory",)
@@ -205,7 +206,7 @@ OPAL_LAYOUT = Layout(
             volatility=SESSION,
             slot="opal.planning",
             slot_data=get_opal_planning_data,
-            absent_reason="sub-agents do not plan",
+            omission_reason=OmissionReason.SUB_AGENT,
         ),
         build_call_part("call_append", "opal.append", TURN, placeholder="call-append"),
     ),

@@ -17,6 +17,7 @@ from prompts.assembly.layout import (
     frame_unless_placeholder,
     get_timezone_slot_data,
 )
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import REFRESH, TURN, Origin, TextChunk, TextChunks
 from prompts.assembly.skill_listing import (
@@ -172,7 +173,6 @@ def list_pi_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
     return (*replaced, "skills") if is_unread else replaced
 
 
-BASE_REPLACED_REASON = "the base is replaced"
 PI_LAYOUT = Layout(
     name="pi",
     summary="A base that SYSTEM.md replaces whole; then appended text, context, skills, date and directory.",
@@ -187,10 +187,12 @@ PI_LAYOUT = Layout(
             uses=("tools",),
             slot="pi.tools",
             slot_data=get_snippets_slot_data,
-            absent_reason=BASE_REPLACED_REASON,
+            omission_reason=OmissionReason.BASE_REPLACED,
         ),
         LayoutPart(
-            "custom_tools", skip_if_base_replaced(build_pi_custom_tools), absent_reason=BASE_REPLACED_REASON
+            "custom_tools",
+            skip_if_base_replaced(build_pi_custom_tools),
+            omission_reason=OmissionReason.BASE_REPLACED,
         ),
         LayoutPart(
             "guidelines",
@@ -199,14 +201,14 @@ PI_LAYOUT = Layout(
             uses=("tools",),
             slot="pi.guidelines",
             slot_data=get_guidelines_slot_data,
-            absent_reason=BASE_REPLACED_REASON,
+            omission_reason=OmissionReason.BASE_REPLACED,
         ),
         LayoutPart(
             "documentation",
             skip_if_base_replaced(build_documentation_section),
             build_heading_frame(texts.DOCUMENTATION_HEADING, "\n"),
             uses=("documentation",),
-            absent_reason="no documentation is named, or the base is replaced",
+            omission_reason=OmissionReason.NO_DOCUMENTATION,
         ),
         LayoutPart("append", build_pi_append, uses=("append", "instructions")),
         LayoutPart(
@@ -227,7 +229,7 @@ PI_LAYOUT = Layout(
             slot_data=get_skills_slot_data,
             is_cuttable=True,
             shorten=cut_entries,
-            absent_reason="no skill that the model may call",
+            omission_reason=OmissionReason.NO_MODEL_SKILLS,
         ),
         LayoutPart(
             "date_and_directory",

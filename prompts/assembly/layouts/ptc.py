@@ -10,6 +10,7 @@ from prompts.assembly.frames import Frame, build_fixed_heading_frame
 from prompts.assembly.inputs import PromptInputs, Text
 from prompts.assembly.layout import Layout, LayoutPart, build_call_part
 from prompts.assembly.placeholders import expand_placeholders, list_placeholder_problems
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import TURN, USER, TextChunk, TextChunks
 from prompts.assembly.slots import Slots, register_slot
@@ -205,14 +206,14 @@ PTC_LAYOUT = Layout(
             "planning_tools",
             build_ptc_planning_tools,
             uses=("planning_tools",),
-            absent_reason="no tools for planning",
+            omission_reason=OmissionReason.NO_PLANNING_TOOLS,
             shorten=cut_entries,
         ),
         LayoutPart(
             "reference",
             build_ptc_reference,
             build_fixed_heading_frame("# PTC-Lisp Quick Reference"),
-            absent_reason="left out by limits.omit_reference",
+            omission_reason=OmissionReason.REFERENCE_OFF,
             is_cuttable=True,
             shorten=cut_entries,
         ),

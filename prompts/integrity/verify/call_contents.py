@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from personas.models import Workspace
-from prompts.hashed_rows import RowLike
 from prompts.integrity.verify.contents import (
     COLUMNS,
     CONTENT_CHUNK_SIZE,
@@ -15,6 +14,7 @@ from prompts.integrity.verify.row_stream import READ_ERRORS, iterate_rows
 from prompts.models import CallContent
 from prompts.proof.call_values import get_value_digests
 from prompts.proof.faults import Fault
+from prompts.proof_rows import RowLike
 
 CALL_CONTENT_TABLE = "call-content"
 

@@ -5,9 +5,9 @@ from hashlib import sha256
 
 from core.salted_digests import salt_digest
 from personas.models import Content, Erasure, Workspace
-from prompts.hashed_rows import RowLike
 from prompts.integrity.verify.row_stream import iterate_rows
 from prompts.proof.faults import Fault
+from prompts.proof_rows import RowLike
 
 TABLE = "content"
 COLUMNS = ("digest", "size", "data", "salt", "plain_digest", "erased_at")

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from personas.models import Workspace
-from prompts.hashed_rows import RowLike, build_label_move_row
 from prompts.integrity.verify.row_stream import (
     CHUNK_SIZE,
     PromptChainEnds,
@@ -18,6 +17,7 @@ from prompts.integrity.verify.row_stream import (
 from prompts.models import LabelMove, PromptLabel
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import LabelMoveRow, StoredRow, format_chain_name, format_move_name
+from prompts.proof_rows import RowLike, build_label_move_row
 
 TABLE = LabelMoveRow.table
 COLUMNS = (

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from personas.models import Workspace
-from prompts.hashed_rows import RowLike, build_block_row, build_expiry_row, build_ledger_row
 from prompts.integrity.verify.call_contents import CallContentVerifier
 from prompts.integrity.verify.row_stream import (
     CHUNK_SIZE,
@@ -20,6 +19,7 @@ from prompts.proof.canonical import json_digest
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import ExpiryRow, LedgerBlockRow, LedgerRow, StoredRow
 from prompts.proof.ledger_blocks import SealedRow
+from prompts.proof_rows import RowLike, build_block_row, build_expiry_row, build_ledger_row
 
 ENTRY_COLUMNS = (
     *("workspace_id", "key_id", "user_id", "reader_label", "prompt_id", "label", "version_id", "slots"),

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 from personas.models import Workspace
-from prompts.hashed_rows import PromptKey, RowLike
 from prompts.integrity.verify.row_stream import WorkspacePrompts, iterate_rows
 from prompts.models import PromptVersion, VersionPart
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import format_chain_name, format_version_name
+from prompts.proof_rows import PromptKey, RowLike
 from prompts.versions.lockfile import PartRevisions, apply_lockfile, diff_part_revisions, get_part_revisions
 
 TABLE = "version-part"

@@ -12,9 +12,9 @@ from django.db import connection, transaction
 from django.db.models import CharField, Func, QuerySet
 
 from personas.models import Workspace
-from prompts.hashed_rows import PromptKey, RowLike
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.proof.faults import Fault
+from prompts.proof_rows import PromptKey, RowLike
 
 T = TypeVar("T")
 CHUNK_SIZE = 2_000

@@ -6,11 +6,11 @@ from django.utils.translation import gettext as _
 
 from core.salted_digests import salt_digest
 from personas.models import Content, sha256_digest
-from prompts.hashed_rows import build_version_row
 from prompts.integrity.verify import contents
 from prompts.models import PromptVersion
 from prompts.proof.chains import find_row_fault
 from prompts.proof.text_salts import combine_text_salts
+from prompts.proof_rows import build_version_row
 from prompts.versions.segments import hash_segments, list_content_digests
 
 # A tampered row may hold values of any type. Database errors are not listed: they are not faults of the row.

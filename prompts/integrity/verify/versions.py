@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 from personas.models import Content, Workspace
-from prompts.hashed_rows import RowLike, build_version_row
 from prompts.integrity.verify.parts import PartChecksums, PartTracker
 from prompts.integrity.verify.row_stream import (
     CHUNK_SIZE,
@@ -19,6 +18,7 @@ from prompts.models import PromptVersion
 from prompts.proof.canonical import json_digest
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import StoredRow, VersionRow, format_version_name
+from prompts.proof_rows import RowLike, build_version_row
 from prompts.versions.segments import list_content_digests
 from prompts.versions.stored_inputs import list_manifest_digests
 
@@ -89,9 +89,8 @@ class VersionVerifier:
         """Collect the digests that the previous version did not use; the others were collected with it."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
         digests |= {file["content"] for file in row.skill_files}
-        if manifest := row.lockfile.get("inputs"):
-            digests.add(manifest)
-            self.pending_manifests.add(manifest)
+        digests.add(row.lockfile["inputs"])
+        self.pending_manifests.add(row.lockfile["inputs"])
         new = digests - self.digests
         if new:
             name = format_version_name(*self.prompts.get_key(row.prompt_id), row.number)

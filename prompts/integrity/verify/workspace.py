@@ -11,7 +11,7 @@ from prompts.integrity.checkpoint_files import (
     read_outside_copy,
 )
 from prompts.integrity.verify.call_contents import CallContentVerifier
-from prompts.integrity.verify.checkpoints import CheckpointVerifier
+from prompts.integrity.verify.checkpoint_verifier import CheckpointVerifier
 from prompts.integrity.verify.contents import verify_contents
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
 from prompts.integrity.verify.ledger import (

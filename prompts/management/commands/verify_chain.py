@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Workspace
 from prompts.integrity.checkpoint_files import list_copied_workspaces
-from prompts.integrity.checkpoints import NoSigningKey
+from prompts.integrity.checkpoint_signer import NoSigningKey
 from prompts.integrity.fault_descriptions import describe_faults
 from prompts.integrity.trusted_keys import get_trusted_keys
 from prompts.integrity.verify import WorkspaceVerification, verify_workspace

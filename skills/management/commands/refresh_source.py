@@ -51,8 +51,8 @@ class Command(BaseCommand):
 
     def write_result(self, run: RefreshRun) -> None:
         self.stdout.write(f"{run.source}: {run.seen} found, {run.read} read, {run.refused} rejected.")
-        for state, count in run.outcome.items():
-            self.stdout.write(f"  {count} {state}")
+        for status, count in run.outcome.items():
+            self.stdout.write(f"  {count} {status}")
         for refusal in run.refusals:
             self.stdout.write(f"  {refusal['path']}: {refusal['reason']}")
         if run.error:

@@ -35,11 +35,11 @@ def list_agents_of_souls(workspace: Workspace | int, souls: Collection[int], slu
 
 @pytest.fixture
 def crew(workspace) -> list[Agent]:
-    soul = make_soul(workspace, label="Calm", text="Be calm.")
+    soul = make_soul(workspace, name="Calm", text="Be calm.")
     deck = make_channel(workspace, "deck")
     return [
         make_agent(workspace, "pilot", soul=soul, channels=[deck]),
-        make_agent(workspace, "cook", soul=make_soul(workspace, label="Loud", text="Be loud.")),
+        make_agent(workspace, "cook", soul=make_soul(workspace, name="Loud", text="Be loud.")),
         make_agent(workspace, "guard"),
     ]
 

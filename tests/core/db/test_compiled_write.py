@@ -48,13 +48,13 @@ def test_saved_rows_can_be_edited_and_reloaded(workspace):
 
 
 def test_existing_rows_are_updated_by_an_upsert(workspace):
-    souls = [make_soul(workspace, label=label, text="Old.") for label in ("Calm", "Loud")]
+    souls = [make_soul(workspace, name=name, text="Old.") for name in ("Calm", "Loud")]
     for soul in souls:
-        soul.text, soul.label = "New.", "Not stored"
+        soul.text, soul.name = "New.", "Not stored"
     Soul.objects.in_workspace(workspace).bulk_create(
         souls, update_conflicts=True, unique_fields=["id"], update_fields=["text"]
     )
-    rows = Soul.unscoped.order_by("pk").values_list("label", "text")
+    rows = Soul.unscoped.order_by("pk").values_list("name", "text")
     assert list(rows) == [("Calm", "New."), ("Loud", "New.")]
 
 
@@ -104,7 +104,7 @@ def test_many_rows_are_inserted_by_django(workspace):
 
 
 def test_a_batch_inserts_and_updates_in_order(workspace):
-    soul, batch = make_soul(workspace, label="Calm", text="Old."), WriteBatch()
+    soul, batch = make_soul(workspace, name="Calm", text="Old."), WriteBatch()
     soul.text = "New %s."
     batch.update(soul)
     revision = build_revision(workspace, 7)

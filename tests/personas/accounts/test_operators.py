@@ -93,7 +93,7 @@ def test_a_change_is_kept_while_the_factor_is_confirmed(workspace):
     Authenticator.objects.filter(user=user).delete()
     secret = give_totp(user)
     browser = signed_in(user)
-    fields = {"label": soul.label, "text": "Changed.", "expected": soul.revision}
+    fields = {"name": soul.name, "text": "Changed.", "expected": soul.revision}
     answer = browser.post(address(soul), fields)
     assert answer["Location"].startswith(REAUTHENTICATE)
     assert Soul.objects.in_workspace(workspace).get().text != "Changed."
@@ -257,7 +257,7 @@ def test_lists_of_other_tables_are_audited_too(as_operator, workspace, table):
 
 def test_a_rejected_change_shows_the_record_and_is_audited(as_operator, workspace):
     soul = make_soul(workspace)
-    answer = as_operator.post(address(soul), {"label": "", "text": "", "expected": soul.revision})
+    answer = as_operator.post(address(soul), {"name": "", "text": "", "expected": soul.revision})
     assert answer.status_code == 200
     assert len(views_of(workspace)) == 1
 
@@ -269,7 +269,7 @@ def test_a_record_that_does_not_exist_is_not_audited(as_operator, workspace):
 
 def test_tenant_text_does_not_go_to_the_log_of_the_admin_site(as_operator, workspace):
     soul = make_soul(workspace)
-    as_operator.post(address(soul), {"label": "Canary", "text": "Canary.", "expected": soul.revision})
+    as_operator.post(address(soul), {"name": "Canary", "text": "Canary.", "expected": soul.revision})
     assert not LogEntry.objects.exists()
     assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == "operator Otto"
 

@@ -42,7 +42,7 @@ def test_a_legacy_role_becomes_the_identity_and_there_are_no_instructions(worksp
     result = import_agent(workspace, data, by=by_alice)
     agent: Any = result.agent
     assert (agent.slug, agent.layout, agent.instructions) == ("nova", "nova", "")
-    assert (agent.identity.label, agent.identity.text) == ("Nova", ROLE)
+    assert (agent.identity.name, agent.identity.text) == ("Nova", ROLE)
     assert result.not_imported == ["instructions", "model"]
     text = read_prompt(workspace, agent)
     assert f"<Identity>\n{ROLE}\n</Identity>" in text

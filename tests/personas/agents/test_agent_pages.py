@@ -3,7 +3,7 @@
 import pytest
 
 from personas.errors import DomainError
-from personas.models import Agent, Channel, Memory, MemoryState, Responsibility
+from personas.models import Agent, Channel, Memory, MemoryStatus, Responsibility
 from personas.records.services import archive_record
 from personas.roles import Role
 from personas.work.services import order_responsibilities
@@ -44,7 +44,9 @@ def pilot_id(cast, django_db_blocker):
     """Create an agent with one channel, shared by all tests of the module."""
     with django_db_blocker.unblock():
         workspace = cast.workspace
-        identity = make_identity(workspace, "Fox", name="Mira", creature="fox", vibe="dry", emoji="🦊")
+        identity = make_identity(
+            workspace, "Fox", display_name="Mira", creature="fox", vibe="dry", emoji="🦊"
+        )
         soul, deck = make_soul(workspace, text="# Calm\n\nNever hurry."), make_channel(workspace, "deck")
         pilot = make_agent(
             workspace, "pilot", identity=identity, soul=soul, channels=[deck], instructions="Steer."
@@ -178,7 +180,7 @@ def test_an_effective_setting_names_the_level_it_comes_from(as_bob, workspace, p
     set_level({"token_budget": 900}, channel=deck)
     html = get_page(as_bob, "agents/pilot/")
     values = html[html.index("Effective settings") :]
-    budget = values[values.index("Token budget") : values.index("Ledger kept for")]
+    budget = values[values.index("Token budget") : values.index("Ledger retention")]
     assert "4,000" in budget
     assert "prompt-settings/workspace/" in budget
     assert "Overridden on Deck" in budget
@@ -243,7 +245,7 @@ def test_own_memories_come_before_shared_ones_and_others_stay_out(as_bob, worksp
 
 def test_a_memory_shows_the_channels_whose_prompts_contain_it(as_bob, workspace, pilot):
     make_memory(workspace, "Known fact.", agent=pilot)
-    make_memory(workspace, "Guessed fact.", agent=pilot, state=MemoryState.PROPOSED)
+    make_memory(workspace, "Guessed fact.", agent=pilot, status=MemoryStatus.PROPOSED)
     rebuild_agents(workspace, [pilot.pk])
     answer = as_bob.get("/w/harbour/agents/pilot/memory/")
     html = answer.content.decode()
@@ -256,7 +258,7 @@ def test_a_memory_shows_the_channels_whose_prompts_contain_it(as_bob, workspace,
 def test_memories_are_filtered_by_state_and_owner_in_the_query_string(as_bob, workspace, pilot):
     make_memory(workspace, "Own fact.", agent=pilot)
     make_memory(workspace, "Shared fact.")
-    make_memory(workspace, "Guess.", state=MemoryState.PROPOSED)
+    make_memory(workspace, "Guess.", status=MemoryStatus.PROPOSED)
 
     def list_texts(query):
         rows = as_bob.get(f"/w/harbour/agents/pilot/memory/?{query}").context["page"].object_list
@@ -264,23 +266,23 @@ def test_memories_are_filtered_by_state_and_owner_in_the_query_string(as_bob, wo
 
     assert list_texts("whose=own") == {"Own fact."}
     assert list_texts("whose=shared") == {"Shared fact.", "Guess."}
-    assert list_texts("state=proposed") == {"Guess."}
+    assert list_texts("status=proposed") == {"Guess."}
     assert list_texts("state=nonsense&whose=nonsense") == {"Own fact.", "Shared fact.", "Guess."}
     assert list_texts("q=shared") == {"Shared fact."}
 
 
 def test_a_memory_is_added_or_proposed_on_the_memory_tab(as_bob, pilot):
     for state in ("active", "proposed"):
-        data = {"text": f"High water at six, {state}.", "state": state}
+        data = {"text": f"High water at six, {state}.", "status": state}
         answer = as_bob.post("/w/harbour/agents/pilot/memory/add/", data)
         assert answer.status_code == 302
         assert answer["Location"].endswith("/agents/pilot/memory/")
-        memory = Memory.unscoped.get(state=state)
+        memory = Memory.unscoped.get(status=state)
         assert (memory.agent, memory.author_label) == (pilot, "bob@example.com")
 
 
 def test_a_memory_without_text_shows_an_error_on_the_field(as_bob, as_viewer, pilot):
-    answer = as_bob.post("/w/harbour/agents/pilot/memory/add/", {"text": "", "state": "active"})
+    answer = as_bob.post("/w/harbour/agents/pilot/memory/add/", {"text": "", "status": "active"})
     assert answer.status_code == 422
     assert "text" in answer.context["form"].errors
     assert as_viewer.post("/w/harbour/agents/pilot/memory/add/", {"text": "x"}).status_code == 403

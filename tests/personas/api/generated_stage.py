@@ -12,7 +12,7 @@ from personas.api_keys.scopes import VERBS_BY_KIND
 from personas.api_keys.services import create_key
 from personas.members.services import invite_member
 from personas.memories.services import revoke_memory
-from personas.models import Agent, Event, MemoryState, Soul, User, WebhookDelivery, Workspace
+from personas.models import Agent, Event, MemoryStatus, Soul, User, WebhookDelivery, Workspace
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from personas.webhooks.services import create_endpoint, send_test_event
@@ -72,7 +72,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
     channel, tool = make_channel(workspace, slug="harbour"), make_tool(workspace, name="read_file")
     soul, identity, profile = make_soul(workspace), make_identity(workspace), make_profile(workspace)
     agent = make_agent(workspace, slug="mira", channels=[channel], tools=[tool], soul=soul)
-    memory = make_memory(workspace, agent=agent, state=MemoryState.PROPOSED)
+    memory = make_memory(workspace, agent=agent, status=MemoryStatus.PROPOSED)
     duty = make_responsibility(agent, title="Water the plants")
     task = make_task(workspace, agent=agent, steps=[{"title": "One", "is_done": False}])
     skill = make_skill(workspace, name="release-notes", agents=[agent])
@@ -133,7 +133,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "/api/v1/tools/{name} agent": make_agent(workspace, slug="helper").slug,
         "/api/v1/tools/{name} parameters": '{"type": "object"}',
         # Nothing refers to these, so they can be archived.
-        "DELETE /api/v1/souls/{slug}": make_soul(workspace, label="Free").slug,
+        "DELETE /api/v1/souls/{slug}": make_soul(workspace, name="Free").slug,
         "DELETE /api/v1/channels/{slug}": make_channel(workspace, slug="free").slug,
         "DELETE /api/v1/tools/{name}": make_tool(workspace, name="free").name,
         **bulk_ids(workspace, agent),
@@ -155,7 +155,7 @@ def webhook_values(workspace: Workspace, by: Actor) -> Names:
     endpoint, _ = create_endpoint(workspace, {"name": "Hook", "url": url}, by=by)
     send_test_event(endpoint, by=by)
     event = Event.objects.in_workspace(workspace).filter(type="webhook.test").latest("pk")
-    delivery = WebhookDelivery(workspace=workspace, endpoint=endpoint, event=event, state="delivered")
+    delivery = WebhookDelivery(workspace=workspace, endpoint=endpoint, event=event, status="delivered")
     delivery.save()
     return {
         "webhooks.id": endpoint.pk,
@@ -169,9 +169,9 @@ def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
     """Records for bulk actions, which nothing refers to."""
     rows: dict[str, Any] = {
         "agents": make_agent(workspace, slug="bulk"),
-        "identities": make_identity(workspace, label="Bulk"),
-        "souls": make_soul(workspace, label="Bulk"),
-        "user-profiles": make_profile(workspace, label="Bulk"),
+        "identities": make_identity(workspace, name="Bulk"),
+        "souls": make_soul(workspace, name="Bulk"),
+        "user-profiles": make_profile(workspace, name="Bulk"),
         "channels": make_channel(workspace, slug="bulk"),
         "tools": make_tool(workspace, name="bulk"),
         "skills": make_skill(workspace, name="bulk"),
@@ -185,7 +185,7 @@ def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
         for verb in ("archive", "restore")
     }
     revoked = revoke_memory(make_memory(workspace, text="Revoked."), by=BY)
-    proposed = make_memory(workspace, text="Proposed.", state=MemoryState.PROPOSED)
+    proposed = make_memory(workspace, text="Proposed.", status=MemoryStatus.PROPOSED)
     decisions = {f"/api/v1/memories:{verb} ids": [proposed.pk] for verb in ("approve", "reject")}
     duties = agent.responsibilities.values_list("pk", flat=True)
     return {

@@ -116,8 +116,8 @@ def foreign(shelf: SharedRows, elsewhere: Workspace) -> Source:
     return Source.objects.in_workspace(elsewhere).get(pk=shelf.foreign)
 
 
-def make_pushed(workspace: Workspace, label: str = "Pushed", **values: Any) -> Source:
-    defaults = {"label": label, "source_kind": "pushed", "approval": "automatic"}
+def make_pushed(workspace: Workspace, name: str = "Pushed", **values: Any) -> Source:
+    defaults = {"name": name, "source_kind": "pushed", "approval": "automatic"}
     source, _ = add_source(workspace, defaults | values, by=BY)
     refreshed(source)
     return source

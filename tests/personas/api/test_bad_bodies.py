@@ -42,7 +42,7 @@ def house(django_db_setup: None, django_db_blocker: Any) -> Iterator[House]:
             api = Api(secret, Client(raise_request_exception=False))
             # The first request of a process loads all URLs, which must not count as the time of a test.
             api.get("souls")
-            make_soul(workspace, label="There")
+            make_soul(workspace, name="There")
             make_task(workspace, steps=[{"title": "One", "is_done": False}])
             memory = make_memory(workspace)
         yield House(workspace, memory, api)
@@ -82,7 +82,7 @@ def test_a_bad_request_gets_a_problem_with_the_location_of_the_error(
     if bad.where or bad.status == 422:
         assert bad.where in {place for error in body["errors"] for place in places(error)}, body
     assert AuditEvent.objects.in_workspace(workspace).count() == events
-    assert [soul.label for soul in Soul.objects.in_workspace(workspace)] == ["There"]
+    assert [soul.name for soul in Soul.objects.in_workspace(workspace)] == ["There"]
 
 
 def places(error: dict[str, str]) -> set[str]:

@@ -9,7 +9,7 @@ from personas.api.exception_handler import validation_problem
 from personas.api.problems import FieldError
 from personas.api_keys.format import ADMIN, BOT
 from personas.members.services import change_role
-from personas.models import Membership, MemoryState, User, Workspace
+from personas.models import Membership, MemoryStatus, User, Workspace
 from personas.roles import Role
 from tests.api_client import Api
 from tests.factories import make_agent, make_soul
@@ -62,7 +62,7 @@ def test_a_bot_that_cannot_activate_memories_is_told_so(
     body = get_problem(bot.post("memories", {"text": "Tea.", "status": "active"}), 422)
     assert list_places(body) == ["/status"]
     for status in ({}, {"status": "proposed"}):
-        assert bot.post("memories", {"text": "Tea.", **status}).json()["status"] == MemoryState.PROPOSED
+        assert bot.post("memories", {"text": "Tea.", **status}).json()["status"] == MemoryStatus.PROPOSED
     trusted = key_for(workspace, alice, BOT, verbs=["write", "activate"])
     assert trusted.post("memories", {"text": "Tea.", "status": "active"}).json()["status"] == "active"
 
@@ -84,7 +84,7 @@ def test_a_403_names_the_kind_of_key_or_the_role(
     key_for: Any, workspace: Workspace, alice: User, bob: User
 ) -> None:
     bot = key_for(workspace, alice, BOT)
-    assert "requires an admin key" in get_problem(bot.post("souls", {"label": "Calm"}), 403)["detail"]
+    assert "requires an admin key" in get_problem(bot.post("souls", {"name": "Calm"}), 403)["detail"]
     detail = get_problem(bot.get("souls"), 403)["detail"]
     assert "fetch or render the prompt" in detail
     assert "an admin key with the verb `read`" in detail
@@ -92,7 +92,7 @@ def test_a_403_names_the_kind_of_key_or_the_role(
     change_role(Membership.objects.in_workspace(workspace).get(user=bob), Role.VIEWER, by=Actor.person(alice))
     assert (
         "does not have the required role"
-        in get_problem(member.post("souls", {"label": "Calm"}), 403)["detail"]
+        in get_problem(member.post("souls", {"name": "Calm"}), 403)["detail"]
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from personas.api_keys.format import BOT
-from personas.models import AuditEvent, Memory, MemoryState, Soul
+from personas.models import AuditEvent, Memory, MemoryStatus, Soul
 from personas.roles import Role
 from prompts.models import AgentPrompt
 from tests.factories import (
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def proposed(workspace):
-    return [make_memory(workspace, text, state=MemoryState.PROPOSED) for text in ("Likes tea.", "Reads.")]
+    return [make_memory(workspace, text, status=MemoryStatus.PROPOSED) for text in ("Likes tea.", "Reads.")]
 
 
 def ids_of(rows):
@@ -40,7 +40,7 @@ def ids_of(rows):
 
 
 def states_of(rows):
-    return [Memory.objects.in_workspace(row.workspace_id).get(pk=row.pk).state for row in rows]
+    return [Memory.objects.in_workspace(row.workspace_id).get(pk=row.pk).status for row in rows]
 
 
 def newest_version(agent):
@@ -77,7 +77,7 @@ def test_one_memory_that_cannot_be_approved_leaves_all_as_they_are(admin, worksp
 
 @pytest.mark.parametrize("verb", ["approve", "reject", "archive", "restore"])
 def test_a_foreign_id_is_404_and_named_as_it_was_sent(verb, admin, workspace, elsewhere, proposed):
-    foreign = make_memory(elsewhere, "Secret.", state=MemoryState.PROPOSED)
+    foreign = make_memory(elsewhere, "Secret.", status=MemoryStatus.PROPOSED)
     for pk in (foreign.pk, 987_654_321):
         answer = admin.post(f"memories:{verb}", {"ids": [proposed[0].pk, pk]})
         assert answer.status_code == 404, answer.content
@@ -104,7 +104,7 @@ def test_bots_and_keys_without_the_verb_decide_nothing(key_for, workspace, alice
 def test_a_key_for_one_agent_decides_about_memories_of_that_agent_only(key_for, workspace, alice):
     pilot, cook = make_agent(workspace, "pilot"), make_agent(workspace, "cook")
     own, other, shared = (
-        make_memory(workspace, "Sails.", agent=agent, state=MemoryState.PROPOSED)
+        make_memory(workspace, "Sails.", agent=agent, status=MemoryStatus.PROPOSED)
         for agent in (pilot, cook, None)
     )
     key = key_for(workspace, alice, agents=["pilot"])

@@ -61,7 +61,7 @@ def test_put_resets_missing_fields(admin: Api) -> None:
 
 
 def test_links_are_names_of_this_workspace(admin: Api, workspace: Workspace, elsewhere: Workspace) -> None:
-    soul, foreign = make_soul(workspace), make_soul(elsewhere, label="Foreign")
+    soul, foreign = make_soul(workspace), make_soul(elsewhere, name="Foreign")
     created = admin.post("agents", {"slug": "mira", "name": "Mira", "soul": soul.slug})
     assert created.json()["soul"] == soul.slug, created.content
     for name in (foreign.slug, "no-such"):
@@ -91,7 +91,7 @@ def test_the_snippet_of_a_tool_is_stored_as_one_line(admin: Api) -> None:
 
 def test_lists_come_in_pages(admin: Api, workspace: Workspace) -> None:
     for number in range(5):
-        make_soul(workspace, label=f"Soul {number}")
+        make_soul(workspace, name=f"Soul {number}")
     slugs, cursor = [], ""
     for _ in range(3):
         page = admin.get(f"souls?limit=2&fields=slug{cursor}").json()
@@ -142,7 +142,7 @@ def test_a_task_is_ticked_and_a_duty_given_up(
 
 
 def test_rows_of_other_workspaces_get_the_same_404_as_missing_ones(admin: Api, elsewhere: Workspace) -> None:
-    foreign = make_soul(elsewhere, label="Foreign")
+    foreign = make_soul(elsewhere, name="Foreign")
     one, other = admin.get(f"souls/{foreign.slug}"), admin.get("souls/no-such")
     foreign_body, missing_body = one.json(), other.json()
     del foreign_body["request_id"], missing_body["request_id"]

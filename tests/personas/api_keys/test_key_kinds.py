@@ -17,8 +17,8 @@ from personas.api_keys.scopes import (
     VERBS,
     VERBS_BY_KIND,
     BadScopes,
+    find_missing_scope,
     get_key_verbs,
-    is_in_scope,
     normalise_scopes,
     resolve_permissions,
 )
@@ -55,13 +55,13 @@ def test_a_bots_key_may_never_approve_or_manage_whatever_its_scopes_say():
     assert get_key_verbs({}, BOT) == {"fetch", "render", "read", "write"}
     for scopes in ({}, {"verbs": list(VERBS)}):
         assert get_key_verbs(scopes, BOT) <= {"fetch", "render", "read", "write", "activate"}
-        assert not is_in_scope(scopes, "approve")
-        assert not is_in_scope(scopes, "manage", kind=BOT)
-        assert is_in_scope(scopes, "manage", kind=ADMIN)
+        assert find_missing_scope(scopes, "approve")
+        assert find_missing_scope(scopes, "manage", kind=BOT)
+        assert not find_missing_scope(scopes, "manage", kind=ADMIN)
 
 
 def test_an_unknown_kind_has_no_permissions():
-    assert not any(is_in_scope({}, verb, kind="root") for verb in VERBS)
+    assert all(find_missing_scope({}, verb, kind="root") for verb in VERBS)
     assert not any(resolve_permissions(FakeKey("root"), role) for role in Role.values)
 
 

@@ -18,7 +18,7 @@ from personas.api_keys.format import (
     is_well_formed_key,
     key_digest,
 )
-from personas.api_keys.scopes import BadScopes, is_in_scope, normalise_scopes
+from personas.api_keys.scopes import BadScopes, find_missing_scope, normalise_scopes
 from personas.api_keys.services import (
     KeyExpired,
     KeyRevoked,
@@ -100,10 +100,10 @@ def test_a_checksum_that_ignores_the_key_is_detected(monkeypatch):
 
 def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
     scopes = {"verbs": ["fetch"], "agents": ["pilot"]}
-    assert is_in_scope(scopes, "fetch", "pilot", "deck", "production")
-    assert not is_in_scope(scopes, "render", "pilot", "deck", "production")
-    assert not is_in_scope(scopes, "fetch", "cook", "deck", "production")
-    assert is_in_scope({}, "write", "anyone", "anywhere", "anything")
+    assert not find_missing_scope(scopes, "fetch", "pilot", "deck", "production")
+    assert find_missing_scope(scopes, "render", "pilot", "deck", "production")
+    assert find_missing_scope(scopes, "fetch", "cook", "deck", "production")
+    assert not find_missing_scope({}, "write", "anyone", "anywhere", "anything")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def per_workspace(monkeypatch):
 
 
 def make_pushed_source(workspace: Workspace):
-    values = {"label": "Pushed", "source_kind": "pushed", "approval": "automatic"}
+    values = {"name": "Pushed", "source_kind": "pushed", "approval": "automatic"}
     return add_source(workspace, values, by=BY)[0]
 
 
@@ -206,7 +206,7 @@ def test_endpoints_of_all_workspaces_of_a_person_share_the_threads(own, elsewher
     sender = deliver_all(own)
     assert sender.most <= deliver.MAX_PER_PERSON
     assert len(sender.urls) == COUNT * 3
-    assert not WebhookDelivery.unscoped.filter(state="pending").exists()
+    assert not WebhookDelivery.unscoped.filter(status="pending").exists()
     assert deliver_all([elsewhere]).most == 3
 
 

@@ -12,7 +12,7 @@ def as_operator(db):
 
 
 def edit(browser, soul, **values):
-    fields = {"label": soul.label, "text": soul.text, "expected": soul.revision} | values
+    fields = {"name": soul.name, "text": soul.text, "expected": soul.revision} | values
     return browser.post(f"/operator/personas/soul/{soul.pk}/change/", fields)
 
 
@@ -44,7 +44,7 @@ def test_archiving_what_is_in_use_is_refused_with_a_reason(workspace, as_operato
 def test_a_memory_is_revoked_rather_than_archived(workspace, as_operator):
     memory = make_memory(workspace)
     as_operator.post("/operator/personas/memory/", {"action": "archive", "_selected_action": [memory.pk]})
-    assert Memory.objects.in_workspace(workspace).get().state == "revoked"
+    assert Memory.objects.in_workspace(workspace).get().status == "revoked"
 
 
 def test_nothing_can_be_deleted_or_added_past_the_services(workspace, as_operator):

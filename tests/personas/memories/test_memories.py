@@ -17,7 +17,7 @@ from personas.memories.services import (
     revoke_memory,
     supersede_memory,
 )
-from personas.models import AuditEvent, Memory, MemoryState
+from personas.models import AuditEvent, Memory, MemoryStatus
 from personas.records.services import restore_revision
 from personas.roles import Role
 from tests.api_client import Api
@@ -36,18 +36,18 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 
 
 def test_a_memory_from_a_bot_is_proposed(workspace):
-    memory = make_memory(workspace, by=Actor.bot("scout"), state=MemoryState.ACTIVE)
-    assert (memory.state, memory.author, memory.author_label) == (MemoryState.PROPOSED, None, "bot:scout")
+    memory = make_memory(workspace, by=Actor.bot("scout"), status=MemoryStatus.ACTIVE)
+    assert (memory.status, memory.author, memory.author_label) == (MemoryStatus.PROPOSED, None, "bot:scout")
 
 
 def test_a_memory_from_a_member_is_active_and_names_its_author(workspace, by_alice):
     memory = make_memory(workspace, by=by_alice)
-    assert (memory.state, memory.author) == (MemoryState.ACTIVE, by_alice.user)
+    assert (memory.status, memory.author) == (MemoryStatus.ACTIVE, by_alice.user)
 
 
 def test_an_approved_memory_is_active_and_cannot_be_approved_twice(workspace, by_alice):
     memory = approve_memory(make_memory(workspace, by=Actor.bot("scout")), by=by_alice)
-    assert memory.state == MemoryState.ACTIVE
+    assert memory.status == MemoryStatus.ACTIVE
     with pytest.raises(DomainError, match="Only proposed memories"):
         approve_memory(memory, by=by_alice)
 
@@ -55,7 +55,7 @@ def test_an_approved_memory_is_active_and_cannot_be_approved_twice(workspace, by
 def test_a_superseded_memory_names_its_successor(workspace, by_alice):
     old, new = make_memory(workspace, "Tea at four."), make_memory(workspace, "Tea at five.")
     old = supersede_memory(old, new, by=by_alice)
-    assert (old.state, old.superseded_by) == (MemoryState.SUPERSEDED, new)
+    assert (old.status, old.superseded_by) == (MemoryStatus.SUPERSEDED, new)
 
 
 def test_a_memory_is_superseded_only_by_another_active_memory(workspace, by_alice):
@@ -68,9 +68,9 @@ def test_a_memory_is_superseded_only_by_another_active_memory(workspace, by_alic
 
 def test_a_revoked_memory_is_archived_until_it_is_reinstated(workspace, by_alice):
     memory = revoke_memory(make_memory(workspace), by=by_alice)
-    assert (memory.state, memory.is_archived) == (MemoryState.REVOKED, True)
+    assert (memory.status, memory.is_archived) == (MemoryStatus.REVOKED, True)
     memory = reinstate_memory(memory, by=by_alice)
-    assert (memory.state, memory.is_archived, memory.superseded_by) == (MemoryState.ACTIVE, False, None)
+    assert (memory.status, memory.is_archived, memory.superseded_by) == (MemoryStatus.ACTIVE, False, None)
 
 
 def test_a_memory_must_end_after_it_begins(workspace):
@@ -93,17 +93,17 @@ def test_a_reviewer_approves_on_the_page_and_an_editor_may_not(workspace, as_bob
     assert as_bob.post(url).status_code == 403
     assert signed_in(rita).post(url).status_code == 302
     memory.refresh_from_db()
-    assert memory.state == MemoryState.ACTIVE
+    assert memory.status == MemoryStatus.ACTIVE
     assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == rita.email
 
 
-def test_the_list_shows_one_state_at_a_time(workspace, as_bob, by_alice):
+def test_the_list_shows_one_status_at_a_time(workspace, as_bob, by_alice):
     make_memory(workspace, "Kept.")
     revoke_memory(make_memory(workspace, "Gone."), by=by_alice)
     page = as_bob.get(f"/w/{workspace.slug}/memories/").content.decode()
     assert "Kept." in page
     assert "Gone." not in page
-    assert "Gone." in as_bob.get(f"/w/{workspace.slug}/memories/?state=revoked").content.decode()
+    assert "Gone." in as_bob.get(f"/w/{workspace.slug}/memories/?status=revoked").content.decode()
 
 
 def test_the_audit_log_names_each_action(workspace, by_alice):
@@ -124,7 +124,7 @@ def test_a_timestamp_that_overflows_in_some_timezone_is_refused(workspace, as_bo
         bob.timezone = zone
         bob.save()
         for name, timestamp in product(["valid_from", "valid_until"], timestamps):
-            data = {"text": "For ever.", "state": "active", name: timestamp}
+            data = {"text": "For ever.", "status": "active", name: timestamp}
             answer = as_bob.post(f"/w/{workspace.slug}/memories/new/", data)
             assert answer.status_code == 422, (zone, name, timestamp)
         assert as_bob.get(f"/w/{workspace.slug}/memories/board/").status_code == 200
@@ -160,10 +160,10 @@ def test_the_first_and_last_allowed_years_can_be_shown_in_every_timezone(workspa
             assert as_bob.get(f"/w/{workspace.slug}/memories/{page}").status_code == 200
 
 
-def test_restoring_a_revision_also_restores_the_archived_state(workspace, by_alice):
+def test_restoring_a_revision_also_restores_the_archived_status(workspace, by_alice):
     memory = make_memory(workspace, "The gate is blue.")
     revoked = revoke_memory(memory, by=by_alice)
     active = restore_revision(revoked, 1, expected=2, by=by_alice)
-    assert (active.state, active.is_archived) == (MemoryState.ACTIVE, False)
+    assert (active.status, active.is_archived) == (MemoryStatus.ACTIVE, False)
     archived = restore_revision(active, 2, expected=3, by=by_alice)
-    assert (archived.state, archived.is_archived) == (MemoryState.REVOKED, True)
+    assert (archived.status, archived.is_archived) == (MemoryStatus.REVOKED, True)

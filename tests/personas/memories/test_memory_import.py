@@ -36,7 +36,7 @@ def test_every_known_form_of_the_file_gives_shared_active_memories(workspace, by
     result = import_memories(workspace, data, by=by_alice)
     assert [(row.index, row.memory.text) for row in result.created] == list(enumerate(TEXTS))
     rows = Memory.objects.in_workspace(workspace)
-    assert {(row.state, row.agent, row.author) for row in rows} == {("active", None, by_alice.user)}
+    assert {(row.status, row.agent, row.author) for row in rows} == {("active", None, by_alice.user)}
     assert {row.source for row in rows} == {"memories.json"}
 
 

@@ -25,20 +25,20 @@ def get_version_numbers(agent) -> list[int]:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_rejecting_it_builds_nothing_and_needs_no_review(as_alice, workspace, stale, shared):
-    memory = make_memory(workspace, "The reef moved.", state="proposed", agent=None if shared else stale)
+    memory = make_memory(workspace, "The reef moved.", status="proposed", agent=None if shared else stale)
     page = as_alice.get(f"/w/{workspace.slug}/memories/{memory.pk}/").content.decode()
     path = f"/w/{workspace.slug}/memories/decide/"
     assert f'action="{path}"' in page
     asked = as_alice.post(path, {"reject": memory.pk}, headers={"Dramatis-Review": "ask"})
     assert asked.status_code == 204
     assert "Dramatis-Review" not in as_alice.post(path, {"reject": memory.pk}).headers
-    assert Memory.unscoped.get(pk=memory.pk).state == "revoked"
+    assert Memory.unscoped.get(pk=memory.pk).status == "revoked"
     assert get_version_numbers(stale) == [1]
     assert not BuildCause.unscoped.exists()
 
 
 def test_proposing_it_builds_nothing(workspace, stale):
-    make_memory(workspace, "The reef moved.", state="proposed")
+    make_memory(workspace, "The reef moved.", status="proposed")
     assert get_version_numbers(stale) == [1]
 
 
@@ -50,7 +50,7 @@ def test_a_memory_that_is_thought_to_be_in_prompts_is_found(as_alice, workspace,
 
 
 def test_a_reviewer_rejects_it_on_its_page_and_an_event_says_so(workspace):
-    memory = make_memory(workspace, "The reef moved.", state="proposed")
+    memory = make_memory(workspace, "The reef moved.", status="proposed")
     ada = make_user("Ada")
     join(workspace, ada, Role.REVIEWER)
     reviewer = signed_in(ada)
@@ -64,7 +64,7 @@ def test_a_reviewer_rejects_it_on_its_page_and_an_event_says_so(workspace):
 
 def test_no_agent_uses_it_yet(as_alice, workspace):
     make_agent(workspace, "pilot")
-    memory = make_memory(workspace, "The reef moved.", state="proposed")
+    memory = make_memory(workspace, "The reef moved.", status="proposed")
     page = as_alice.get(f"/w/{workspace.slug}/memories/{memory.pk}/").content.decode()
     assert "No agent yet. If this memory is approved, all agents can use it." in page
     main = page.partition("<main")[2].partition("</main>")[0]

@@ -39,11 +39,11 @@ def test_an_identity_comes_back_as_the_file_it_was_imported_from(admin):
 
 
 def test_a_file_replaces_the_content_of_a_record_and_keeps_its_name(admin, workspace):
-    fox = make_identity(workspace, "Fox", name="Old", vibe="dry")
+    fox = make_identity(workspace, "Fox", display_name="Old", vibe="dry")
     answer = put(admin, f"identities/{fox.slug}/file", IDENTITY, '"1"')
     assert answer.status_code == 200, answer.content
     fox = Identity.objects.in_workspace(workspace).get(pk=fox.pk)
-    assert (fox.label, fox.name, fox.vibe, fox.revision) == ("Fox", "Mira", "", 2)
+    assert (fox.name, fox.name, fox.vibe, fox.revision) == ("Fox", "Mira", "", 2)
     revision = Revision.objects.in_workspace(workspace).get(number=2, object_id=fox.pk)
     assert revision.message == "From IDENTITY.md"
     assert put(admin, f"identities/{fox.slug}/file", IDENTITY, '"1"').status_code == 412
@@ -69,7 +69,7 @@ def test_souls_and_user_profiles_have_their_files_too(admin, workspace):
     ],
 )
 def test_an_invalid_file_changes_nothing_and_the_problem_says_where(text, word, admin, workspace):
-    fox = make_identity(workspace, "Fox", name="Old")
+    fox = make_identity(workspace, "Fox", display_name="Old")
     answer = put(admin, f"identities/{fox.slug}/file", text)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid"), answer.content
     assert all("pointer" not in error for error in answer.json()["errors"])

@@ -45,9 +45,9 @@ def test_a_foreign_or_unknown_soul_selects_nothing(as_alice, workspace, elsewher
 @pytest.mark.parametrize(
     ("field", "family", "values"),
     [
-        ("soul", "souls", {"label": "Calm", "text": "Be calm."}),
-        ("identity", "identities", {"label": "Fox", "name": "Mira"}),
-        ("user_profile", "user-profiles", {"label": "Guest", "name": "Ann"}),
+        ("soul", "souls", {"name": "Calm", "text": "Be calm."}),
+        ("identity", "identities", {"name": "Fox", "display_name": "Mira"}),
+        ("user_profile", "user-profiles", {"name": "Guest", "display_name": "Ann"}),
     ],
 )
 def test_the_form_of_an_agent_links_to_a_new_part_and_then_has_it_selected(
@@ -61,7 +61,7 @@ def test_the_form_of_an_agent_links_to_a_new_part_and_then_has_it_selected(
     assert form_url == f"/w/{workspace.slug}/agents/pilot/edit/?{field}={values['label'].lower()}"
     form = as_alice.get(form_url).context["form"]
     [selected] = form.fields[field].queryset.filter(pk=form[field].value())
-    assert selected.label == values["label"]
+    assert selected.name == values["name"]
 
 
 def test_the_form_of_a_new_agent_links_to_a_new_soul(as_alice, workspace):
@@ -80,7 +80,7 @@ def test_without_agents_a_new_soul_offers_a_new_agent(as_alice, workspace):
 def test_an_unknown_agent_leads_to_the_page_of_the_new_soul(as_alice, workspace, elsewhere):
     make_agent(elsewhere, "stranger")
     for slug in ("stranger", "nothing"):
-        values = {"label": f"Calm {slug}", "text": "Be calm."}
+        values = {"name": f"Calm {slug}", "text": "Be calm."}
         answer = as_alice.post(f"/w/{workspace.slug}/souls/new/?agent={slug}", values)
         assert answer["Location"] == f"/w/{workspace.slug}/souls/calm-{slug}/"
 

@@ -67,19 +67,19 @@ def page_after(client, answer):
 def test_a_list_is_sorted_by_its_column_headers(workspace, as_bob):
     for label in ("Beta", "Alpha", "Gamma"):
         make_soul(workspace, label)
-    make_agent(workspace, soul=Soul.objects.in_workspace(workspace).get(label="Gamma"))
+    make_agent(workspace, soul=Soul.objects.in_workspace(workspace).get(name="Gamma"))
     base, names = f"/w/{workspace.slug}/souls/", ["Alpha", "Beta", "Gamma"]
     assert order(as_bob.get(base), names) == names
-    assert order(as_bob.get(f"{base}?sort=-label"), names) == names[::-1]
+    assert order(as_bob.get(f"{base}?sort=-name"), names) == names[::-1]
     assert order(as_bob.get(f"{base}?sort=-agents"), names)[0] == "Gamma"
-    page = page_text(as_bob.get(f"{base}?sort=-label&q=a"))
+    page = page_text(as_bob.get(f"{base}?sort=-name&q=a"))
     assert page.count("aria-sort=") == 1
-    assert 'aria-sort="descending"><a class="dr-sort" href="?q=a&sort=label"' in page
+    assert 'aria-sort="descending"><a class="dr-sort" href="?q=a&sort=name"' in page
 
 
 def test_unknown_sort_orders_are_ignored(workspace, as_bob):
     make_soul(workspace)
-    for odd in ("?sort=zz", "?sort=-", "?sort=workspace__owner", "?sort=--label", "?sort=%00"):
+    for odd in ("?sort=zz", "?sort=-", "?sort=workspace__owner", "?sort=--name", "?sort=%00"):
         assert as_bob.get(f"/w/{workspace.slug}/souls/{odd}").status_code == 200
 
 
@@ -284,7 +284,7 @@ def test_long_lists_need_as_few_queries_as_short_ones(workspace, as_alice, by_al
             text=f"Fact {number}",
             agent=agent if number % 2 else None,
             author_label="bot:scout",
-            state=("proposed", "active", "superseded")[number % 3],
+            status=("proposed", "active", "superseded")[number % 3],
         )
         for number in range(400)
     )
@@ -296,4 +296,4 @@ def test_long_lists_need_as_few_queries_as_short_ones(workspace, as_alice, by_al
 
 
 def test_a_memory_created_by_a_bot_is_proposed(workspace):
-    assert make_memory(workspace, by=Actor.bot("scout")).state == "proposed"
+    assert make_memory(workspace, by=Actor.bot("scout")).status == "proposed"

@@ -87,8 +87,8 @@ def test_the_number_of_queries_does_not_grow_with_the_list(workspace, as_bob):
 def test_after_an_edit_conflict_the_user_sees_both_texts_and_may_overwrite(workspace, as_alice, as_bob):
     soul = make_soul(workspace, text="One")
     url = f"/w/{workspace.slug}/souls/{soul.slug}/edit/"
-    assert as_alice.post(url, {"label": "Calm", "text": "Two", "revision": 1}).status_code == 302
-    data = {"label": "Calm", "text": "Three", "revision": 1}
+    assert as_alice.post(url, {"name": "Calm", "text": "Two", "revision": 1}).status_code == 302
+    data = {"name": "Calm", "text": "Three", "revision": 1}
     answer = as_bob.post(url, data)
     page = answer.content.decode()
     assert answer.status_code == 409
@@ -104,7 +104,9 @@ def test_after_an_edit_conflict_the_user_sees_both_texts_and_may_overwrite(works
     "text", ["👩‍👩‍👧‍👦", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "مرحبا بالعالم", "שלום", "é vs é", "<script>alert(1)</script>"]
 )
 def test_text_in_every_script_is_stored_unchanged(workspace, as_bob, text):
-    as_bob.post(f"/w/{workspace.slug}/identities/new/", {"label": "L", "name": text, "emoji": "👩‍👩‍👧‍👦"})
+    as_bob.post(
+        f"/w/{workspace.slug}/identities/new/", {"name": "L", "display_name": text, "emoji": "👩‍👩‍👧‍👦"}
+    )
     identity = Identity.objects.in_workspace(workspace).get()
     assert (identity.name, identity.emoji) == (text, "👩‍👩‍👧‍👦")
     assert "<script>alert" not in as_bob.get(f"/w/{workspace.slug}/identities/l/").content.decode()
@@ -120,7 +122,7 @@ def test_a_link_into_another_workspace_is_not_among_the_choices(workspace, elsew
 
 
 def test_windows_newlines_are_normalized(workspace, as_bob):
-    as_bob.post(f"/w/{workspace.slug}/souls/new/", {"label": "L", "text": "one\r\ntwo\rthree"})
+    as_bob.post(f"/w/{workspace.slug}/souls/new/", {"name": "L", "text": "one\r\ntwo\rthree"})
     assert Soul.objects.in_workspace(workspace).get().text == "one\ntwo\nthree"
 
 
@@ -159,7 +161,7 @@ def test_search_finds_and_invalid_queries_do_no_harm(workspace, as_bob):
         "?q=%00",
         "?page=-1",
         "?page=zz",
-        "?state=zz",
+        "?status=zz",
         "?agent=999999",
         "?q=" + "x" * 5000,
         "?q=%25_",
@@ -174,7 +176,7 @@ def test_a_huge_number_in_a_url_answers_404(workspace, as_bob):
 
 def test_a_memory_keeps_its_state_when_its_text_is_edited(workspace, as_bob):
     memory = make_memory(workspace, "Old.")
-    fields = {"text": "New.", "revision": 1, "state": "revoked"}
+    fields = {"text": "New.", "revision": 1, "status": "revoked"}
     assert as_bob.post(f"/w/{workspace.slug}/memories/{memory.pk}/edit/", fields).status_code == 302
     memory = Memory.objects.in_workspace(workspace).get()
-    assert (memory.text, memory.state) == ("New.", "active")
+    assert (memory.text, memory.status) == ("New.", "active")

@@ -27,16 +27,16 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 
 
 def test_a_new_record_has_a_first_revision_and_an_audit_event(workspace, by_alice):
-    soul = create_record(Soul, workspace, {"label": "Calm", "slug": "calm", "text": "Be calm."}, by=by_alice)
+    soul = create_record(Soul, workspace, {"name": "Calm", "slug": "calm", "text": "Be calm."}, by=by_alice)
     revision = Revision.objects.in_workspace(workspace).get(kind="soul", object_id=soul.pk)
     event = AuditEvent.objects.in_workspace(workspace).filter(kind="soul").get()
     assert (revision.number, revision.data, revision.author) == (
         1,
-        {"label": "Calm", "text": "Be calm."},
+        {"name": "Calm", "text": "Be calm."},
         by_alice.user,
     )
     assert (event.verb, event.before) == ("created", None)
-    assert event.after == {"label": "Calm", "text": "Be calm."}
+    assert event.after == {"name": "Calm", "text": "Be calm."}
 
 
 def test_an_edit_adds_a_revision_and_audits_the_values_before(workspace, by_alice):
@@ -44,7 +44,7 @@ def test_an_edit_adds_a_revision_and_audits_the_values_before(workspace, by_alic
     soul = edit_record(soul, {"text": "New"}, expected=1, by=by_alice, message="Fresher")
     event = AuditEvent.objects.in_workspace(workspace).filter(kind="soul", verb="edited").get()
     assert soul.revision == 2
-    assert (event.before, event.after) == ({"label": "Calm", "text": "Old"}, {"label": "Calm", "text": "New"})
+    assert (event.before, event.after) == ({"name": "Calm", "text": "Old"}, {"name": "Calm", "text": "New"})
     assert Revision.objects.in_workspace(workspace).get(kind="soul", number=2).message == "Fresher"
 
 
@@ -140,7 +140,7 @@ def test_an_edit_sends_the_signal_for_every_affected_agent(workspace, by_alice):
 
 def test_a_failed_edit_leaves_nothing_behind(workspace, by_alice):
     soul, revisions = make_soul(workspace), Revision.unscoped.count()
-    with pytest.raises(InvalidInput, match="label"):
-        edit_record(soul, {"label": "", "text": "Other"}, expected=1, by=by_alice)
+    with pytest.raises(InvalidInput, match="name"):
+        edit_record(soul, {"name": "", "text": "Other"}, expected=1, by=by_alice)
     assert Soul.objects.in_workspace(workspace).get(pk=soul.pk).text == "Be calm."
     assert Revision.unscoped.count() == revisions

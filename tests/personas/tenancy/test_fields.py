@@ -51,8 +51,8 @@ def test_migrations_contain_foreign_keys_of_django():
 
 @pytest.fixture
 def crew(workspace, elsewhere) -> list[Agent]:
-    soul = make_soul(workspace, label="Calm")
-    make_agent(elsewhere, "spy", soul=make_soul(elsewhere, label="Quiet"))
+    soul = make_soul(workspace, name="Calm")
+    make_agent(elsewhere, "spy", soul=make_soul(elsewhere, name="Quiet"))
     return [
         make_agent(workspace, "pilot", soul=soul, tools=[make_tool(workspace, "radio")]),
         make_agent(workspace, "cook", soul=soul),
@@ -69,7 +69,7 @@ def test_joins_compare_the_workspace(workspace, crew):
     agents = Agent.objects.in_workspace(workspace).order_by("slug")
     joined = agents.select_related("soul", "identity")
     assert count_workspaces(joined) == 2
-    assert [agent.soul and agent.soul.label for agent in joined] == ["Calm", None, "Calm"]
+    assert [agent.soul and agent.soul.name for agent in joined] == ["Calm", None, "Calm"]
     assert count_workspaces(agents.filter(tool_links__tool__name="radio")) == 2
     assert list(agents.filter(tool_links__tool__name="radio")) == [crew[0]]
     souls = Soul.objects.in_workspace(workspace).annotate(
@@ -131,14 +131,14 @@ def test_relations_name_the_workspace_once(workspace, crew, is_scoped):
 
 
 def test_prefetches_over_several_workspaces(workspace, elsewhere, crew):
-    souls = Soul.unscoped.filter(workspace__in=[workspace, elsewhere]).order_by("label")
+    souls = Soul.unscoped.filter(workspace__in=[workspace, elsewhere]).order_by("name")
     with CaptureQueriesContext(connection) as log:
         found = {
-            soul.label: [agent.slug for agent in soul.agents.all()]
+            soul.name: [agent.slug for agent in soul.agents.all()]
             for soul in souls.prefetch_related("agents")
         }
         agents = Agent.unscoped.order_by("slug").prefetch_related("soul")
-        labels = [agent.soul.label for agent in agents if agent.soul]
+        labels = [agent.soul.name for agent in agents if agent.soul]
     assert {label: sorted(slugs) for label, slugs in found.items()} == {
         "Calm": ["cook", "pilot"],
         "Quiet": ["spy"],

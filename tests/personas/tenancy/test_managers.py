@@ -89,16 +89,16 @@ def test_uniqueness_checks_name_the_workspace(workspace):
 # --- compiled queries ----------------------------------------------------------------------------------
 
 
-def list_agents_with_soul(workspace: int, label: str) -> QuerySet[Agent]:
+def list_agents_with_soul(workspace: int, name: str) -> QuerySet[Agent]:
     """Use the unscoped manager, which filters by the scope in which it is called."""
-    souls = Soul.unscoped.filter(workspace=workspace, label=label)
+    souls = Soul.unscoped.filter(workspace=workspace, name=name)
     return Agent.unscoped.filter(workspace=workspace, soul__in=souls).prefetch_related("soul")
 
 
 def fetch_in_both(workspace, elsewhere) -> list[list[str]]:
     """Compile a query in the scope of one workspace, and use it in that of another."""
-    make_agent(workspace, "pilot", soul=make_soul(workspace, label="Calm"))
-    make_agent(elsewhere, "spy", soul=make_soul(elsewhere, label="Calm"))
+    make_agent(workspace, "pilot", soul=make_soul(workspace, name="Calm"))
+    make_agent(elsewhere, "spy", soul=make_soul(elsewhere, name="Calm"))
     query = CompiledQuery(list_agents_with_soul)
     found = []
     for one in (workspace, elsewhere):

@@ -44,7 +44,7 @@ def test_an_instance_has_the_attributes_that_django_sets(model, step):
 
 @pytest.mark.django_db
 def test_loaded_records_can_be_changed_and_saved(workspace):
-    soul = make_soul(workspace, label="Calm", text="Be calm.")
+    soul = make_soul(workspace, name="Calm", text="Be calm.")
     make_memory(workspace, "Berth 7 is closed.")
     agent = make_agent(workspace, "pilot", soul=soul)
     loaded = Agent.objects.in_workspace(workspace).select_related("soul").only("slug", "soul__text").get()

@@ -46,7 +46,7 @@ def test_times_are_displayed_in_the_members_timezone(workspace, as_bob, bob):
 def test_times_are_parsed_in_the_members_timezone(workspace, as_bob, bob):
     bob.timezone = "Asia/Tokyo"
     bob.save()
-    fields = {"text": "T", "state": "active", "valid_until": "2027-01-01T05:00"}
+    fields = {"text": "T", "status": "active", "valid_until": "2027-01-01T05:00"}
     assert as_bob.post(f"/w/{workspace.slug}/memories/new/", fields).status_code == 302
     memory = make_memory(workspace, "Other")
     first = type(memory).objects.in_workspace(workspace).earliest("pk")

@@ -40,7 +40,7 @@ def test_a_404_page_links_back_and_reveals_nothing_to_outsiders(as_bob, as_mallo
 def test_an_expired_form_explains_how_to_keep_the_input(bob, workspace):
     client = Client(enforce_csrf_checks=True)
     client.force_login(bob)
-    answer = client.post(f"/w/{workspace.slug}/souls/new/", {"label": "Calm"})
+    answer = client.post(f"/w/{workspace.slug}/souls/new/", {"name": "Calm"})
     assert answer.status_code == 403
     assert "open the form again" in page_text(answer)
 

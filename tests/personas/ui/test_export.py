@@ -131,7 +131,7 @@ def test_rows_are_streamed():
 def test_an_export_contains_all_filtered_rows_and_not_only_one_page(workspace, as_bob):
     agent = make_agent(workspace, "pilot")
     Memory.objects.in_workspace(workspace).bulk_create(
-        Memory(workspace=workspace, text=f"Kettle {number}", agent=agent, state="active")
+        Memory(workspace=workspace, text=f"Kettle {number}", agent=agent, status="active")
         for number in range(60)
     )
     make_memory(workspace, "=cmd|' /C calc'!A0", agent=agent)

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 
 from personas.memories.services import approve_memory, revoke_memory
-from personas.models import Memory, MemoryState, Soul
+from personas.models import Memory, MemoryStatus, Soul
 from personas.roles import Role
 from personas.ui.toasts import add_toast, attach_toasts, get_undo_action
 from tests.factories import BY, join, make_memory, make_soul, make_user, signed_in
@@ -64,44 +64,44 @@ def test_archiving_twice_offers_no_undo(as_bob, workspace):
 
 
 def test_undoing_an_approval_makes_the_memory_proposed(as_alice, workspace):
-    memory = make_memory(workspace, state=MemoryState.PROPOSED)
+    memory = make_memory(workspace, status=MemoryStatus.PROPOSED)
     page = post_and_follow(as_alice, f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
-    assert get_state(memory) == MemoryState.ACTIVE
+    assert get_state(memory) == MemoryStatus.ACTIVE
     press_undo(as_alice, page)
-    assert get_state(memory) == MemoryState.PROPOSED
+    assert get_state(memory) == MemoryStatus.PROPOSED
 
 
 def test_a_reviewer_who_may_not_edit_is_offered_no_undo(workspace):
     rita = make_user("Rita")
     join(workspace, rita, Role.REVIEWER)
-    memory = make_memory(workspace, state=MemoryState.PROPOSED)
+    memory = make_memory(workspace, status=MemoryStatus.PROPOSED)
     page = post_and_follow(signed_in(rita), f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
     assert "Approved" in page
     assert find_undo(page) is None
 
 
 def test_undo_never_activates_a_memory_that_was_only_proposed(as_bob, workspace):
-    proposed = make_memory(workspace, state=MemoryState.PROPOSED)
+    proposed = make_memory(workspace, status=MemoryStatus.PROPOSED)
     assert find_undo(post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{proposed.pk}/archive/")) is None
-    active = approve_memory(make_memory(workspace, "Sure.", state=MemoryState.PROPOSED), by=BY)
+    active = approve_memory(make_memory(workspace, "Sure.", status=MemoryStatus.PROPOSED), by=BY)
     page = post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{active.pk}/archive/")
     press_undo(as_bob, page)
-    assert get_state(active) == MemoryState.ACTIVE
+    assert get_state(active) == MemoryStatus.ACTIVE
 
 
 def test_superseding_and_reinstating_can_be_undone(as_bob, workspace):
     old, new = make_memory(workspace, "Old."), make_memory(workspace, "New.")
     page = post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{old.pk}/supersede/", successor=new.pk)
-    assert get_state(old) == MemoryState.SUPERSEDED
+    assert get_state(old) == MemoryStatus.SUPERSEDED
     page = press_undo(as_bob, page)
-    assert get_state(old) == MemoryState.ACTIVE
+    assert get_state(old) == MemoryStatus.ACTIVE
     revoke_memory(old, by=BY)
     press_undo(as_bob, post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{old.pk}/restore/"))
-    assert get_state(old) == MemoryState.REVOKED
+    assert get_state(old) == MemoryStatus.REVOKED
 
 
 def get_state(memory):
-    return Memory.objects.in_workspace(memory.workspace_id).get(pk=memory.pk).state
+    return Memory.objects.in_workspace(memory.workspace_id).get(pk=memory.pk).status
 
 
 @pytest.fixture

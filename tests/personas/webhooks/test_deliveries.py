@@ -22,7 +22,7 @@ from personas.events.selectors import list_events_after
 from personas.events.services import record_event
 from personas.models import (
     AuditEvent,
-    DeliveryState,
+    DeliveryStatus,
     EndpointStatus,
     WebhookAttempt,
     WebhookDelivery,
@@ -96,7 +96,7 @@ def test_an_endpoint_gets_the_events_after_its_creation(workspace):
     }
     assert request.id == f"evt_{event.pk}"
     delivery = WebhookDelivery.objects.in_workspace(workspace).get()
-    assert (delivery.state, delivery.attempt_count) == (DeliveryState.DELIVERED, 1)
+    assert (delivery.status, delivery.attempt_count) == (DeliveryStatus.DELIVERED, 1)
 
 
 def test_filters_choose_events_by_type_agent_channel_and_label(workspace):
@@ -191,7 +191,7 @@ def test_a_failed_delivery_is_tried_again_on_schedule_with_the_same_id(workspace
     assert len({request.id for request in receiver.received}) == 1
     assert len({request.headers["webhook-timestamp"] for request in receiver.received}) == 4
     delivery = WebhookDelivery.objects.in_workspace(workspace).get()
-    assert (delivery.state, delivery.attempt_count) == (DeliveryState.DELIVERED, 4)
+    assert (delivery.status, delivery.attempt_count) == (DeliveryStatus.DELIVERED, 4)
     attempts = WebhookAttempt.objects.in_workspace(workspace).order_by("pk")
     assert [(row.status, row.response) for row in attempts] == [
         (500, "no"),
@@ -262,8 +262,8 @@ def test_an_endpoint_that_fails_for_days_is_disabled(workspace):
     endpoint.refresh_from_db()
     assert (endpoint.status, len(receiver.received)) == (EndpointStatus.FAILING, MAX_ATTEMPTS)
     assert (
-        WebhookDelivery.objects.in_workspace(workspace).get(event__type="label.moved").state
-        == DeliveryState.FAILED
+        WebhookDelivery.objects.in_workspace(workspace).get(event__type="label.moved").status
+        == DeliveryStatus.FAILED
     )
 
 

@@ -19,7 +19,7 @@ from personas.accounts.encryption import encrypt_secret
 from personas.events.selectors import list_events_after
 from personas.events.services import record_event
 from personas.models import (
-    DeliveryState,
+    DeliveryStatus,
     EndpointStatus,
     Event,
     Memory,
@@ -39,22 +39,22 @@ from tests.personas.webhooks.test_deliveries import (  # noqa: F401  # one is a 
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-# What a receiver does, and the states of endpoint and delivery afterwards.
+# What a receiver does, and the statuses of endpoint and delivery afterwards.
 # How long a request to a receiver that hangs takes; the others do not wait for it.
 HANG_SECONDS = 8
 FAILURES = {
-    "hangs": (Answer(wait=30), EndpointStatus.ENABLED, DeliveryState.PENDING),
-    "500": (Answer(500), EndpointStatus.ENABLED, DeliveryState.PENDING),
-    "302": (Answer(302, {"Location": "http://127.0.0.1:1/"}), EndpointStatus.ENABLED, DeliveryState.PENDING),
-    "404": (Answer(404), EndpointStatus.ENABLED, DeliveryState.PENDING),
+    "hangs": (Answer(wait=30), EndpointStatus.ENABLED, DeliveryStatus.PENDING),
+    "500": (Answer(500), EndpointStatus.ENABLED, DeliveryStatus.PENDING),
+    "302": (Answer(302, {"Location": "http://127.0.0.1:1/"}), EndpointStatus.ENABLED, DeliveryStatus.PENDING),
+    "404": (Answer(404), EndpointStatus.ENABLED, DeliveryStatus.PENDING),
     "410": (Answer(410), EndpointStatus.GONE, None),
-    "429": (Answer(429, {"Retry-After": "60"}), EndpointStatus.ENABLED, DeliveryState.PENDING),
+    "429": (Answer(429, {"Retry-After": "60"}), EndpointStatus.ENABLED, DeliveryStatus.PENDING),
 }
 
 
 def check_failure(workspace: Any, elsewhere: Any, name: str) -> None:
     """Send five events to a receiver that fails and to two others, one of them of another workspace."""
-    answer, status, state = FAILURES[name]
+    answer, endpoint_status, delivery_status = FAILURES[name]
     with receiving(answer) as failing, receiving() as good:
         endpoint, _ = make_endpoint(workspace, failing.url, "Failing")
         make_endpoint(workspace, good.url, "Good")
@@ -72,10 +72,10 @@ def check_failure(workspace: Any, elsewhere: Any, name: str) -> None:
         # After a failure, it is left alone for a while.
         assert len(failing.received) == 1
     endpoint.refresh_from_db()
-    assert endpoint.status == status
+    assert endpoint.status == endpoint_status
     first = WebhookDelivery.objects.in_workspace(workspace).filter(endpoint=endpoint).order_by("pk")[0]
     assert first.attempt_count == 1
-    assert state is None or first.state == state
+    assert delivery_status is None or first.status == delivery_status
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -140,7 +140,7 @@ def check_failed_attempt(workspace: Any, endpoint: WebhookEndpoint, *, error: st
     [attempt] = WebhookAttempt.objects.in_workspace(workspace).filter(delivery__endpoint=endpoint)
     assert (attempt.status, attempt.error, attempt.response) == (None, error, "")
     delivery = WebhookDelivery.objects.in_workspace(workspace).get(endpoint=endpoint)
-    assert (delivery.attempt_count, delivery.state) == (1, DeliveryState.PENDING)
+    assert (delivery.attempt_count, delivery.status) == (1, DeliveryStatus.PENDING)
     assert delivery.due_at - attempt.at >= RETRY_DELAYS[0]
     endpoint.refresh_from_db()
     assert (endpoint.failures, endpoint.failing_since is not None) == (1, True)
@@ -237,11 +237,11 @@ def serve_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
 
 
 def hold_no_endpoint(patch: pytest.MonkeyPatch) -> None:
-    def keep_on(turn: deliver.Turn, send: Callable[..., deliver.AttemptResult]) -> None:
+    def keep_on(turn: deliver.EndpointTurn, send: Callable[..., deliver.AttemptResult]) -> None:
         for delivery in turn.deliveries:
             turn.results.append(send(turn, delivery))
 
-    patch.setattr(deliver.Turn, "run", keep_on)
+    patch.setattr(deliver.EndpointTurn, "run", keep_on)
 
 
 @pytest.mark.planted
@@ -258,7 +258,7 @@ def test_a_worker_that_lets_one_receiver_delay_others_is_detected(
 
 
 def leave_errors_to_the_job(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(deliver.Turn, "attempt", lambda turn, send, delivery: send(turn, delivery))
+    patch.setattr(deliver.EndpointTurn, "attempt", lambda turn, send, delivery: send(turn, delivery))
     patch.setattr(deliver, "store_failures", lambda endpoint, results: None)
 
 

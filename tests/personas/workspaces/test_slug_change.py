@@ -30,11 +30,11 @@ def test_an_owner_changes_it_and_old_links_redirect(as_alice, as_bob, workspace)
 def test_a_form_that_was_open_is_saved(as_alice, workspace, by_alice):
     soul = make_soul(workspace, text="Be brave.")
     change_workspace_slug(workspace, "quay", by=by_alice)
-    values = {"label": "Braver", "text": "Be brave.", "revision": soul.revision}
+    values = {"name": "Braver", "text": "Be brave.", "revision": soul.revision}
     answer = as_alice.post(f"/w/harbour/souls/{soul.slug}/edit/", values)
     assert answer.status_code == 302
     assert answer["Location"].startswith("/w/quay/")
-    assert Soul.objects.in_workspace(workspace).get().label == "Braver"
+    assert Soul.objects.in_workspace(workspace).get().name == "Braver"
 
 
 def test_outsiders_get_404_for_both(as_mallory, workspace, by_alice):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from project.backup.checkpoint_files import CHECKPOINTS_FOLDER
+from project.backup.checkpoint_backup import CHECKPOINTS_FOLDER
 from project.backup.endings import copy_journal
 from project.backup.manifest import Manifest, write_manifest
 

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
-from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from project.backup import create as backup_create
@@ -21,8 +19,7 @@ from project.backup.create import create_backup
 from project.backup.errors import BackupError
 from project.backup.manifest import MANIFEST_NAME, read_manifest
 from project.backup.restore import restore_backup
-from project.database.replaced_migrations import list_replacements
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.ledger.partitions import (
     LEDGER_TABLE,
     build_month_partition,
@@ -32,7 +29,7 @@ from prompts.ledger.partitions import (
 )
 from tests.database_cleanup import empty
 from tests.factories import signed_in
-from tests.project.backup.backup_stage import answer, empty_database, manage, programs, restore
+from tests.project.backup.backup_stage import answer, empty_database, programs, restore
 from tests.prompts.serving.serving_stage import insert_rows, make_stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,38 +147,6 @@ def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settin
         assert answer(url, PLACES) == " ".join([month, *places])
         assert f"{stage.workspace.slug} verified" in done.stdout
         assert answer(url, GUARDS) == answer(url, TABLES)
-
-
-@contextmanager
-def only_replaced_migrations():
-    """Record only the migrations that others replace, as in a database from before the first release."""
-    recorder = MigrationRecorder(connection)
-    names = {name for _, name in list_replacements(MigrationLoader(None))}
-    newer = recorder.migration_qs.filter(name__in=names)
-    keys = list(newer.values_list("app", "name"))
-    newer.delete()
-    try:
-        yield
-    finally:
-        for app, name in keys:
-            recorder.record_applied(app, name)
-
-
-@pytest.mark.hard
-@pytest.mark.parametrize("form", ["pg_dump", "copy"] if IS_POSTGRES else ["sqlite"])
-@pytest.mark.parametrize("migrated", [False, True])
-def test_a_backup_from_before_the_first_release_is_restored(stage, tmp_path, settings, form, migrated):
-    if form == "copy":
-        settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
-    with only_replaced_migrations():
-        manifest = create_backup(tmp_path / "backup")
-    assert manifest.database["form"] == form
-    assert ["prompts", "0001_tables"] not in manifest.migrations
-    with empty_database(tmp_path, migrated=migrated) as url:
-        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
-        assert done.returncode == 0, done.stderr
-        assert answer(url, ROWS) == len(stage.rows)
-        assert manage(url, "migrate", "--check").returncode == 0
 
 
 @pytest.mark.hard

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError, call_command
 
-from project.backup.checkpoint_files import CHECKPOINTS_FOLDER
+from project.backup.checkpoint_backup import CHECKPOINTS_FOLDER
 from project.backup.endings import (
     MAX_JOURNAL_AGE,
     EndingsSinceBackup,
@@ -60,7 +60,7 @@ def test_only_endings_after_the_backup_are_applied(backup):
 
 
 def test_without_a_position_all_endings_are_applied(backup):
-    """For example a backup of an earlier release."""
+    """For example a backup of an installation without a signing key."""
     manifest = read_manifest(backup)
     manifest.journal = [0, ""]
     with time_machine.travel(NOW + timedelta(minutes=2)):

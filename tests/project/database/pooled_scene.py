@@ -49,8 +49,8 @@ def build_workspace(slug: str) -> dict[str, Any]:
     workspace = create_workspace(slug.title(), slug, owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     souls = [
-        create_named_record(Soul, workspace, {"label": label, "text": get_marker(slug) * 20}, by=BY)
-        for label in (*(f"Soul {number}" for number in range(AGENTS)), "Shared")
+        create_named_record(Soul, workspace, {"name": name, "text": get_marker(slug) * 20}, by=BY)
+        for name in (*(f"Soul {number}" for number in range(AGENTS)), "Shared")
     ]
     for number in range(AGENTS + SHARING):
         soul = souls[min(number, AGENTS)]

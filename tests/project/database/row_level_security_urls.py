@@ -31,7 +31,7 @@ def into(request: WorkspaceRequest, other: int) -> JsonResponse:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO personas_erasure "
-                "(workspace_id, kind, object_id, reason, digests, versions, person_label, at) "
+                "(workspace_id, kind, object_id, reason, digests, versions, author_label, at) "
                 "VALUES (%s, 'memory', 1, '', '[]', '[]', '', now())",
                 [other],
             )

@@ -10,8 +10,9 @@ from django.db.migrations.state import ProjectState
 from django.db.utils import IntegrityError, NotSupportedError
 
 from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, RunInBatches
+from tests.project.backup.backup_stage import answer, empty_database, manage
 from tests.project.database.frozen_migrations import FROZEN
-from tests.project.database.migration_rules import Unsafe, unsafe_in, unsafe_steps
+from tests.project.database.migration_rules import OURS, Unsafe, unsafe_in, unsafe_steps
 
 
 def test_no_migration_has_an_unsafe_step_that_is_not_accounted_for():
@@ -252,3 +253,32 @@ def test_rows_are_changed_in_portions_until_none_is_left(stage):
     stage.apply(RunInBatches(waiting, change, size=1))
     assert portions == [(1, True), (1, True)]
     assert stage.rows.filter(number=100).count() == 2
+
+
+# --- forwards and backwards ----------------------------------------------------------------------------
+
+APPLIED = "SELECT count(*) FROM django_migrations"
+TABLES = {
+    "postgresql": "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
+    "AND relnamespace = 'public'::regnamespace",
+    "sqlite": "SELECT count(*) FROM sqlite_master WHERE type = 'table'",
+}
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("vendor", ["sqlite", "postgresql"])
+def test_all_migrations_can_be_reversed_and_applied_again(tmp_path, vendor):
+    if connection.vendor == "sqlite" and vendor == "postgresql":
+        pytest.skip("this run has no PostgreSQL")
+    with empty_database(tmp_path, vendor) as url:
+        states = []
+        for _ in range(2):
+            done = manage(url, "migrate", "-v0")
+            assert done.returncode == 0, done.stderr
+            states.append((answer(url, APPLIED), answer(url, TABLES[vendor])))
+            for app in reversed(OURS):
+                done = manage(url, "migrate", app, "zero", "-v0")
+                assert done.returncode == 0, done.stderr
+            plan = manage(url, "showmigrations", "--format", "json", *OURS)
+            assert "[X]" not in plan.stdout, plan.stdout
+        assert states[0] == states[1]

@@ -111,7 +111,7 @@ def test_the_clock_counts_bots_behind_on_the_replica(replica_configured, stage):
 
 
 def test_after_a_write_the_user_reads_from_the_primary(replica_configured, workspace, as_alice, as_bob):
-    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
+    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "status": "active"})
     assert as_alice.cookies[RECENT_WRITE_COOKIE]["max-age"] == replica.RECENT_WRITE_SECONDS
     assert not get_replica_queries(as_alice, "audit/")
     assert get_replica_queries(as_bob, "audit/")
@@ -123,7 +123,7 @@ def test_after_a_write_the_user_reads_from_the_primary(replica_configured, works
 def test_without_a_replica_nothing_changes(stage, as_alice):
     assert REPLICA_ALIAS not in connections.databases
     assert as_alice.get("/w/harbour/audit/").status_code == 200
-    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
+    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "status": "active"})
     assert RECENT_WRITE_COOKIE not in as_alice.cookies
 
 

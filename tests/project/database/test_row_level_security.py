@@ -131,10 +131,10 @@ def test_only_the_owner_prepares_a_role(role):
     ("statement", "hole"),
     [
         ("ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY", "row-level security is disabled"),
-        (f"DROP POLICY {POLICY_NAME} ON personas_agent", "it has other policies than"),
+        (f"DROP POLICY {POLICY_NAME} ON personas_agent", "it has policies other than"),
         (f"ALTER POLICY {POLICY_NAME} ON personas_agent USING (true)", "does not check"),
         (f"ALTER POLICY {POLICY_NAME} ON personas_agent WITH CHECK (true)", "does not check"),
-        ("CREATE POLICY second ON personas_agent USING (true)", "it has other policies than"),
+        ("CREATE POLICY second ON personas_agent USING (true)", "it has policies other than"),
     ],
 )
 def test_a_gap_in_the_policies_is_reported(statement, hole):

@@ -96,7 +96,7 @@ def test_every_documented_request_is_an_operation_with_a_valid_body():
     [
         "`POST /agents:impact`",
         "`GET /search?text=lantern`",
-        '`POST /identities:import`, `/souls:import` with `{"label": "Fox", "text": "…"}`',
+        '`POST /identities:import`, `/souls:import` with `{"name": "Fox", "text": "…"}`',
     ],
 )
 def test_a_wrong_request_is_detected(text):

@@ -249,7 +249,7 @@ def test_an_erasure_is_repeated_with_its_reason_person_and_time(workspace, alice
     assert has_erased_content(version)
     assert "flowerpot" not in get_version_text(prompt_of(pilot).latest)
     tombstone = Erasure.objects.in_workspace(workspace).get()
-    assert (tombstone.reason, tombstone.person, tombstone.person_label, tombstone.at) == (
+    assert (tombstone.reason, tombstone.person, tombstone.author_label, tombstone.at) == (
         "She asked for it.",
         alice,
         alice.email,

@@ -83,7 +83,7 @@ def test_each_ending_is_recorded_once(workspace, alice, bob, folder):
     assert len(list_kinds(folder)) == len(expected)
     assert record_endings() == 0
     [erased] = [one for one in list_recorded(folder) if one["kind"] == selectors.ERASED]
-    assert (erased["reason"], erased["person_label"]) == ("She asked for it.", alice.email)
+    assert (erased["reason"], erased["author_label"]) == ("She asked for it.", alice.email)
 
 
 def test_the_journal_has_no_text_no_address_and_no_secret(workspace, alice, bob, folder):

@@ -91,15 +91,15 @@ def test_zero_days_keep_rows_for_ever(source, settings, workspace, by_alice):
     settings.DRAMATIS_KEEP_RUNS_DAYS = settings.DRAMATIS_KEEP_DRAFTS_DAYS = 0
     add_runs(source, 40, days=4_000)
     with time_machine.travel(timezone.now() - timedelta(days=4_000)):
-        store_draft(workspace, "souls", None, {"label": ["Calm"]}, by=by_alice)
+        store_draft(workspace, "souls", None, {"name": ["Calm"]}, by=by_alice)
     assert purge_refresh_runs() == purge_drafts() == 0
 
 
 def test_an_abandoned_draft_is_deleted(workspace, by_alice):
     with time_machine.travel(timezone.now() - timedelta(days=91)):
         for key in ("one", "two", "three"):
-            store_draft(workspace, "souls", None, {"label": [key]}, key=key, by=by_alice)
-    store_draft(workspace, "souls", None, {"label": ["two again"]}, key="two", by=by_alice)
+            store_draft(workspace, "souls", None, {"name": [key]}, key=key, by=by_alice)
+    store_draft(workspace, "souls", None, {"name": ["two again"]}, key="two", by=by_alice)
     assert purge_drafts() == 2
     assert FormDraft.objects.in_workspace(workspace).get().key == "two"
 

@@ -5,19 +5,19 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from prompts.assembly.inputs import (
-    Channel,
-    ContextFile,
-    Identity,
-    Memory,
+    ChannelInput,
+    ContextFileInput,
+    IdentityInput,
+    MemoryInput,
     PromptInputs,
-    Responsibility,
-    Skill,
+    ResponsibilityInput,
+    SkillInput,
     Text,
-    Tool,
-    UserProfile,
+    ToolInput,
+    UserProfileInput,
 )
 from prompts.assembly.segments import Origin
-from prompts.assembly.slots import Message, PreviousError, Session, Slots, Step, Task
+from prompts.assembly.slots import Message, PreviousError, Session, Slots, StepInput, TaskInput
 
 # All tags of all layouts, and attempts to close them.
 TAGS = (
@@ -61,7 +61,7 @@ def distinct(strategy: st.SearchStrategy) -> st.SearchStrategy:
 
 texts = st.none() | st.builds(Text, hostile, origins)
 tools = st.builds(
-    Tool,
+    ToolInput,
     name=names | st.sampled_from(["read", "bash", "edit", "write", "read_file", "shell", "memory_search"]),
     description=hostile,
     snippet=hostile,
@@ -70,23 +70,23 @@ tools = st.builds(
 )
 inputs = st.builds(
     PromptInputs,
-    identity=st.none() | st.builds(Identity, plain, plain, plain, plain, hostile, origins),
+    identity=st.none() | st.builds(IdentityInput, plain, plain, plain, plain, hostile, origins),
     soul=texts,
-    user=st.none() | st.builds(UserProfile, name=hostile, location=hostile, notes=hostile),
+    user=st.none() | st.builds(UserProfileInput, name=hostile, location=hostile, notes=hostile),
     instructions=texts,
     base=texts,
     append=texts,
-    responsibilities=few(st.builds(Responsibility, hostile, hostile, origins)),
-    memories=few(st.builds(Memory, hostile, origins)),
-    context_files=few(st.builds(ContextFile, plain, hostile)),
-    workspace_files=few(st.builds(ContextFile, st.sampled_from(["AGENTS.md", "TOOLS.md"]), hostile)),
-    skills=distinct(st.builds(Skill, names, hostile)),
+    responsibilities=few(st.builds(ResponsibilityInput, hostile, hostile, origins)),
+    memories=few(st.builds(MemoryInput, hostile, origins)),
+    context_files=few(st.builds(ContextFileInput, plain, hostile)),
+    workspace_files=few(st.builds(ContextFileInput, st.sampled_from(["AGENTS.md", "TOOLS.md"]), hostile)),
+    skills=distinct(st.builds(SkillInput, names, hostile)),
     tools=distinct(tools),
     native_tools=st.booleans(),
     working_directory=plain,
     directories=few(plain),
     capabilities=st.sampled_from([None, (), ("files",), ("persistence",)]),
-    channel=st.none() | st.builds(Channel, names, hostile),
+    channel=st.none() | st.builds(ChannelInput, names, hostile),
     mode=st.sampled_from(["agent", "single_turn"]),
     entry=st.sampled_from(["full", "simple", "minimal"]),
     is_sub_agent=st.booleans(),
@@ -99,7 +99,7 @@ slots = st.builds(
     sandbox=st.dictionaries(st.sampled_from(["enabled", "mode"]), st.booleans() | plain, max_size=2),
     session=st.none() | st.builds(Session, plain, plain),
     task=st.none()
-    | st.builds(Task, st.integers(1, 99), hostile, hostile, plain, few(st.builds(Step, hostile))),
+    | st.builds(TaskInput, st.integers(1, 99), hostile, hostile, plain, few(st.builds(StepInput, hostile))),
     is_background=st.booleans(),
     previous_error=st.none() | st.builds(PreviousError, short_texts, hostile),
     tools=st.none() | few(st.sampled_from(["read", "bash", "read_file", "shell"])),

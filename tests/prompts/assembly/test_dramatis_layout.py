@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
-from prompts.assembly.inputs import Identity, Memory, PromptInputs, Text
+from prompts.assembly.inputs import IdentityInput, MemoryInput, PromptInputs, Text
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import VOLATILITY_LEVELS
@@ -105,9 +105,9 @@ def test_every_line_of_tenants_knows_where_it_came_from(full):
 
 def test_a_total_limit_cuts_the_largest_part_with_a_notice_and_a_report():
     inputs = PromptInputs(
-        identity=Identity(name="A"),
+        identity=IdentityInput(name="A"),
         soul=Text("Be brief."),
-        memories=tuple(Memory(f"Fact number {number} of many.") for number in range(200)),
+        memories=tuple(MemoryInput(f"Fact number {number} of many.") for number in range(200)),
     )
     limited = parse_dataclass(PromptInputs, {"limits": {"total": 2_000}})
     prompt = build_prompt(DRAMATIS, PromptInputs(**{**inputs.__dict__, "limits": limited.limits}))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
-from prompts.assembly.inputs import Memory, PromptInputs, Skill, Text, Tool
+from prompts.assembly.inputs import MemoryInput, PromptInputs, SkillInput, Text, ToolInput
 from prompts.assembly.json_codec import dataclass_json, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots, build_slot_spans, fill_spans
@@ -90,7 +90,7 @@ def test_every_law_holds_for_all_inputs_and_slots(layout, prompt_inputs, call_sl
 @laws
 @given(layouts, hostile)
 def test_no_memory_can_close_its_own_section(layout, text):
-    prompt = build_prompt(layout, PromptInputs(memories=(Memory(text),)))
+    prompt = build_prompt(layout, PromptInputs(memories=(MemoryInput(text),)))
     own = [segment for segment in prompt.segments if segment.section == "memories"]
     for segment in own:
         if match := re.fullmatch(r"\s*<([\w-]+)>\s*", own[0].text):
@@ -121,13 +121,13 @@ def test_windows_line_ends_change_no_byte(layout):
     plain = PromptInputs(
         identity=None,
         instructions=Text("one\ntwo"),
-        memories=(Memory("three\nfour"),),
+        memories=(MemoryInput("three\nfour"),),
         append=Text("five\nsix"),
     )
     windows = replace(
         plain,
         instructions=Text("one\r\ntwo"),
-        memories=(Memory("three\rfour"),),
+        memories=(MemoryInput("three\rfour"),),
         append=Text("five\r\nsix"),
     )
     assert build_prompt(layout, windows).text == build_prompt(layout, plain).text
@@ -155,8 +155,8 @@ def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, p
 @pytest.mark.parametrize("name", ["Upper", "two words", "a" * 65, "-edge", "a--b", "a&b", "", "line\n"])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=lambda layout: layout.name)
 def test_no_layout_lists_a_skill_with_an_invalid_name(layout, name):
-    inputs = PromptInputs(tools=(Tool("read", "Reads."), Tool("use_skill", "Loads.")))
-    odd = replace(inputs, skills=(Skill(name, "Does odd things."),))
+    inputs = PromptInputs(tools=(ToolInput("read", "Reads."), ToolInput("use_skill", "Loads.")))
+    odd = replace(inputs, skills=(SkillInput(name, "Does odd things."),))
     built = build_prompt(layout, odd)
     assert built.text == build_prompt(layout, inputs).text
     is_reported = any("is not offered: its name" in problem for problem in built.report.problems)

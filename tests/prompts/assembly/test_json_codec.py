@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from prompts.assembly.builder import build_prompt
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.inputs import Memory, PromptInputs
+from prompts.assembly.inputs import MemoryInput, PromptInputs
 from prompts.assembly.json_codec import dataclass_json, parse_dataclass
 from prompts.assembly.json_schema import build_json_schema
 from prompts.assembly.layouts import LAYOUTS
@@ -101,7 +101,7 @@ def test_the_published_schema_refuses_what_we_refuse(case):
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 def test_ten_megabytes_of_text_make_a_prompt_or_a_report(layout):
-    large = PromptInputs(memories=(Memory("word " * 2_000_000),))
+    large = PromptInputs(memories=(MemoryInput("word " * 2_000_000),))
     prompt = build_prompt(layout, large)
     assert "memories" in prompt.report.lost or len(prompt.text) >= 10_000_000
     limited = parse_dataclass(PromptInputs, dataclass_json(large) | {"limits": {"total": 5_000}})

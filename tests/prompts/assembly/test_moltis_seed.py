@@ -6,14 +6,14 @@ import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import (
-    ContextFile,
-    Identity,
+    ContextFileInput,
+    IdentityInput,
     Limits,
     PromptInputs,
-    Skill,
+    SkillInput,
     Text,
-    Tool,
-    UserProfile,
+    ToolInput,
+    UserProfileInput,
 )
 from prompts.assembly.layouts.moltis import MOLTIS_LAYOUT
 from prompts.assembly.segments import Origin
@@ -23,7 +23,7 @@ from prompts.assembly.texts.moltis import EXECUTION_ROUTING, TOOL_CALLING_GUIDE
 
 WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
 WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."
-EXEC, BROWSER = Tool("exec", "Run a command."), Tool("browser", "Open a page.")
+EXEC, BROWSER = ToolInput("exec", "Run a command."), ToolInput("browser", "Open a page.")
 HOST = {"host": "moltis-devbox"}
 
 
@@ -35,13 +35,13 @@ def render_text(inputs=None, slots=None, **more):
 def everything(**more):
     return PromptInputs(
         **{
-            "identity": Identity("Bramble", "🦔", "hedgehog", "dry"),
+            "identity": IdentityInput("Bramble", "🦔", "hedgehog", "dry"),
             "soul": Text("Be kind."),
-            "user": UserProfile("Tomasz"),
-            "context_files": (ContextFile("/srv/CLAUDE.md", "Project words."),),
-            "skills": (Skill("commit", "Create git commits", "/skills/commit"),),
-            "workspace_files": (ContextFile("/d/AGENTS.md", "Workspace words."),),
-            "tools": (EXEC, Tool("memory_search", "Search.")),
+            "user": UserProfileInput("Tomasz"),
+            "context_files": (ContextFileInput("/srv/CLAUDE.md", "Project words."),),
+            "skills": (SkillInput("commit", "Create git commits", "/skills/commit"),),
+            "workspace_files": (ContextFileInput("/d/AGENTS.md", "Workspace words."),),
+            "tools": (EXEC, ToolInput("memory_search", "Search.")),
             "native_tools": False,
             **more,
         }
@@ -112,7 +112,7 @@ def test_base_introduction_without_tools():
 
 
 def test_tools_that_are_only_planned_with_are_no_tools():
-    assert render_text(tools=(Tool("exec", use="planning"),)) == render_text()
+    assert render_text(tools=(ToolInput("exec", use="planning"),)) == render_text()
 
 
 # Agent Identity
@@ -121,15 +121,15 @@ def test_tools_that_are_only_planned_with_are_no_tools():
 @pytest.mark.parametrize(
     ("identity", "sentences"),
     [
-        (Identity(name="Bramble", emoji="🦔"), "Your name is Bramble 🦔."),
-        (Identity(name="Bramble"), "Your name is Bramble."),
-        (Identity(creature="hedgehog"), "You are a hedgehog."),
-        (Identity(vibe="dry"), "Your vibe: dry."),
+        (IdentityInput(name="Bramble", emoji="🦔"), "Your name is Bramble 🦔."),
+        (IdentityInput(name="Bramble"), "Your name is Bramble."),
+        (IdentityInput(creature="hedgehog"), "You are a hedgehog."),
+        (IdentityInput(vibe="dry"), "Your vibe: dry."),
         (
-            Identity("Bramble", "🦔", "hedgehog", "dry"),
+            IdentityInput("Bramble", "🦔", "hedgehog", "dry"),
             "Your name is Bramble 🦔. You are a hedgehog. Your vibe: dry.",
         ),
-        (Identity(emoji="🦔", vibe="dry"), "Your vibe: dry."),
+        (IdentityInput(emoji="🦔", vibe="dry"), "Your vibe: dry."),
     ],
     ids=["name + emoji", "name", "creature", "vibe", "all fields", "emoji without a name"],
 )
@@ -138,19 +138,21 @@ def test_identity_row(identity, sentences):
 
 
 def test_an_emoji_alone_gives_no_sentence_but_an_identity_is_present_so_the_soul_is():
-    assert render_text(identity=Identity(emoji="🦔")).startswith(f"{WITHOUT_TOOLS}\n\n## Soul")
+    assert render_text(identity=IdentityInput(emoji="🦔")).startswith(f"{WITHOUT_TOOLS}\n\n## Soul")
 
 
 # Soul
 
 
 def test_the_soul_is_under_its_heading():
-    assert "\n\n## Soul\n\nBe kind.\n\n" in render_text(identity=Identity("B"), soul=Text("Be kind."))
+    assert "\n\n## Soul\n\nBe kind.\n\n" in render_text(identity=IdentityInput("B"), soul=Text("Be kind."))
 
 
 @pytest.mark.parametrize("soul", [None, Text(""), Text(" \n\t")], ids=["absent", "empty", "blank"])
 def test_without_a_soul_the_built_in_default_is_used(soul):
-    assert f"## Soul\n\n{DEFAULT_SOUL}\n\n## Guidelines" in render_text(identity=Identity("B"), soul=soul)
+    assert f"## Soul\n\n{DEFAULT_SOUL}\n\n## Guidelines" in render_text(
+        identity=IdentityInput("B"), soul=soul
+    )
 
 
 def test_a_soul_without_an_identity_is_left_out_and_reported():
@@ -173,25 +175,25 @@ def test_the_default_soul_is_ours_and_a_given_one_names_its_record():
 
 
 def test_the_users_name_is_one_sentence():
-    assert "\n\nThe user's name is Tomasz.\n\n" in render_text(user=UserProfile("Tomasz"))
+    assert "\n\nThe user's name is Tomasz.\n\n" in render_text(user=UserProfileInput("Tomasz"))
 
 
 def test_only_the_name_of_the_profile_is_injected():
-    profile = UserProfile("Tomasz", "Europe/London", "Kendal", "Cycles in.")
+    profile = UserProfileInput("Tomasz", "Europe/London", "Kendal", "Cycles in.")
     prompt = build_filled_prompt(MOLTIS_LAYOUT, PromptInputs(user=profile), Slots())
     assert all(text not in prompt.text for text in ("London", "Kendal", "Cycles"))
     assert prompt.report.lost == ("user.notes",)
 
 
 def test_a_profile_without_a_name_adds_no_text():
-    assert render_text(user=UserProfile(timezone="Europe/London")) == render_text()
+    assert render_text(user=UserProfileInput(timezone="Europe/London")) == render_text()
 
 
 # Project Context
 
 
 def test_context_files_are_outermost_first_under_their_paths():
-    files = (ContextFile("/CLAUDE.md", "Root."), ContextFile("/srv/app/CLAUDE.local.md", "Near."))
+    files = (ContextFileInput("/CLAUDE.md", "Root."), ContextFileInput("/srv/app/CLAUDE.local.md", "Near."))
     assert after(render_text(context_files=files), "## Project Context") == (
         "### /CLAUDE.md\n\nRoot.\n\n### /srv/app/CLAUDE.local.md\n\nNear."
     )
@@ -199,31 +201,36 @@ def test_context_files_are_outermost_first_under_their_paths():
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", "CLAUDE.local.md", ".claude/rules/safety.md", "AGENTS.md"])
 def test_every_kind_of_context_file_has_a_place(name):
-    assert f"### /srv/{name}\n\nWords." in render_text(context_files=(ContextFile(f"/srv/{name}", "Words."),))
+    assert f"### /srv/{name}\n\nWords." in render_text(
+        context_files=(ContextFileInput(f"/srv/{name}", "Words."),)
+    )
 
 
 def test_a_blank_context_file_leaves_no_heading():
-    assert render_text(context_files=(ContextFile("/CLAUDE.md", "\n"),)) == render_text()
+    assert render_text(context_files=(ContextFileInput("/CLAUDE.md", "\n"),)) == render_text()
 
 
 def test_a_context_file_knows_its_path_and_changes_with_a_refresh():
-    prompt = build_prompt(MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "Root."),)))
+    prompt = build_prompt(
+        MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFileInput("/CLAUDE.md", "Root."),))
+    )
     file = next(segment for segment in prompt.segments if "Root." in segment.text)
     assert (file.origin.kind, file.origin.path, file.volatility) == ("context_file", "/CLAUDE.md", "refresh")
 
 
 def test_a_file_over_the_limit_is_cut_with_a_notice_and_a_line_in_the_report():
     prompt = build_prompt(
-        MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "x" * 20_005),))
+        MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFileInput("/CLAUDE.md", "x" * 20_005),))
     )
     assert "x\n[… 5 characters left out]" in prompt.text
     assert prompt.report.problems == ("/CLAUDE.md: only a part of its 20,005 characters is in the prompt.",)
 
 
 def test_workspace_files_get_what_context_files_leave_of_the_allowance():
-    files = tuple(ContextFile(f"/{n}.md", "x" * 20_000) for n in range(3))
+    files = tuple(ContextFileInput(f"/{n}.md", "x" * 20_000) for n in range(3))
     prompt = build_prompt(
-        MOLTIS_LAYOUT, PromptInputs(context_files=files, workspace_files=(ContextFile("TOOLS.md", "words"),))
+        MOLTIS_LAYOUT,
+        PromptInputs(context_files=files, workspace_files=(ContextFileInput("TOOLS.md", "words"),)),
     )
     assert "### TOOLS.md\n\n\n[… 5 characters left out]" in prompt.text
     assert prompt.report.problems == ("TOOLS.md: only a part of its 5 characters is in the prompt.",)
@@ -296,7 +303,7 @@ def test_accept_language_and_location_follow_the_timezone():
 
 
 def test_the_profile_fills_in_timezone_and_location_that_the_browser_did_not_tell():
-    user = UserProfile("T", "Europe/London", "Kendal")
+    user = UserProfileInput("T", "Europe/London", "Kendal")
     assert runtime(Slots(host=HOST), user=user) == (
         "Host: host=moltis-devbox | timezone=Europe/London | location=Kendal"
     )
@@ -306,13 +313,13 @@ def test_the_profile_fills_in_timezone_and_location_that_the_browser_did_not_tel
 
 def test_the_calls_own_timezone_and_session_fill_in_too():
     slots = Slots(host=HOST, timezone="Europe/Vienna", session=Session("web-17"))
-    assert runtime(slots, user=UserProfile("T", "Europe/London")) == (
+    assert runtime(slots, user=UserProfileInput("T", "Europe/London")) == (
         "Host: host=moltis-devbox | session=web-17 | timezone=Europe/Vienna"
     )
 
 
 def test_a_profile_alone_makes_no_runtime_section():
-    assert "## Runtime" not in render_text(user=UserProfile("T", "Europe/London", "Kendal"))
+    assert "## Runtime" not in render_text(user=UserProfileInput("T", "Europe/London", "Kendal"))
 
 
 def test_unknown_keys_leave_no_trace():
@@ -363,7 +370,7 @@ def test_the_skills_sample_to_the_letter():
         "</available_skills>"
     )
     assert f"\n\n{sample}\n\n" in render_text(
-        skills=(Skill("commit", "Create git commits", "/skills/commit"),)
+        skills=(SkillInput("commit", "Create git commits", "/skills/commit"),)
     )
 
 
@@ -372,24 +379,25 @@ def test_no_skills_no_block():
 
 
 def test_a_skill_kept_from_the_model_is_not_listed():
-    hidden = Skill("nightly", "By hand only.", disable_model_invocation=True)
+    hidden = SkillInput("nightly", "By hand only.", disable_model_invocation=True)
     assert render_text(skills=(hidden,)) == render_text()
-    assert "nightly" not in render_text(skills=(hidden, Skill("commit", "Create git commits")))
+    assert "nightly" not in render_text(skills=(hidden, SkillInput("commit", "Create git commits")))
 
 
 def test_a_skill_without_a_path_has_no_path_attribute():
-    assert '<skill name="a" source="skill">\n' in render_text(skills=(Skill("a", "A."),))
+    assert '<skill name="a" source="skill">\n' in render_text(skills=(SkillInput("a", "A."),))
 
 
 def test_skill_attributes_are_escaped():
-    text = render_text(skills=(Skill("a", "A.", "/\"<x>&'y'\n"),))
+    text = render_text(skills=(SkillInput("a", "A.", "/\"<x>&'y'\n"),))
     assert 'name="a" source="skill" path="/&quot;&lt;x&gt;&amp;&#x27;y&#x27;&#10;">' in text
 
 
 @pytest.mark.parametrize("tag", ["</skill>", "</SKILL >", "< / Available_Skills>", "</skill"])
 def test_a_description_can_close_neither_its_skill_nor_the_list(tag):
     body = after(
-        render_text(skills=(Skill("a", f"One {tag} two"), Skill("b", f"Ends {tag}"))), "## Available Skills"
+        render_text(skills=(SkillInput("a", f"One {tag} two"), SkillInput("b", f"Ends {tag}"))),
+        "## Available Skills",
     )
     assert body.count("</") == 3
     assert f"One {tag.replace('<', '&lt;')} two" in body
@@ -406,7 +414,7 @@ def test_skills_change_with_a_refresh_and_name_their_records():
 
 
 def test_agents_and_tools_are_under_their_own_subheadings():
-    files = (ContextFile("/d/TOOLS.md", "T."), ContextFile("/d/AGENTS.md", "A."))
+    files = (ContextFileInput("/d/TOOLS.md", "T."), ContextFileInput("/d/AGENTS.md", "A."))
     assert after(render_text(workspace_files=files), "## Workspace Files") == (
         "### AGENTS.md\n\nA.\n\n### TOOLS.md\n\nT."
     )
@@ -424,13 +432,14 @@ def test_agents_and_tools_are_under_their_own_subheadings():
     ids=["one", "several", "later ones stay", "unclosed", "unclosed behind a closed one"],
 )
 def test_leading_html_comments_are_stripped(text, kept):
-    files = (ContextFile("/d/AGENTS.md", text),)
+    files = (ContextFileInput("/d/AGENTS.md", text),)
     assert after(render_text(workspace_files=files), "## Workspace Files") == f"### AGENTS.md\n\n{kept}"
 
 
 def test_a_workspace_file_of_comments_only_leaves_nothing():
     assert (
-        render_text(workspace_files=(ContextFile("/d/TOOLS.md", "<!-- nothing yet -->\n"),)) == render_text()
+        render_text(workspace_files=(ContextFileInput("/d/TOOLS.md", "<!-- nothing yet -->\n"),))
+        == render_text()
     )
 
 
@@ -439,18 +448,18 @@ def test_a_workspace_file_of_comments_only_leaves_nothing():
 
 @pytest.mark.parametrize("name", ["memory_search", "memory_get", "memory_save", "memory_forget"])
 def test_the_memory_hint_is_there_when_a_memory_tool_is(name):
-    assert "## Long-Term Memory\n\n" in render_text(tools=(Tool(name),))
+    assert "## Long-Term Memory\n\n" in render_text(tools=(ToolInput(name),))
 
 
 def test_without_memory_tools_there_is_no_memory_hint():
     assert "Long-Term Memory" not in render_text(tools=(EXEC,))
-    assert "Long-Term Memory" not in render_text(tools=(Tool("memory_search", use="planning"),))
+    assert "Long-Term Memory" not in render_text(tools=(ToolInput("memory_search", use="planning"),))
 
 
 def test_the_hint_mentions_saving_only_with_a_tool_that_saves():
-    assert "save it" not in render_text(tools=(Tool("memory_search"),))
-    assert "save it" in render_text(tools=(Tool("memory_save"),))
-    assert "Search there" not in render_text(tools=(Tool("memory_save"),))
+    assert "save it" not in render_text(tools=(ToolInput("memory_search"),))
+    assert "save it" in render_text(tools=(ToolInput("memory_save"),))
+    assert "Search there" not in render_text(tools=(ToolInput("memory_save"),))
 
 
 # Tool Schemas
@@ -468,43 +477,45 @@ def test_native_tools_are_one_line_each():
     ("length", "ending"), [(159, "x"), (160, "x"), (161, "x…")], ids=["below", "exactly", "above"]
 )
 def test_a_description_is_truncated_to_160_characters(length, ending):
-    line = render_tools(Tool("exec", "x" * length))
+    line = render_tools(ToolInput("exec", "x" * length))
     assert line == f"- exec: {'x' * (min(length, 160) - 1)}{ending}"
 
 
 def test_a_native_tool_shows_no_schema():
-    assert "{" not in render_tools(Tool("exec", "Run.", parameters={"type": "object"}))
+    assert "{" not in render_tools(ToolInput("exec", "Run.", parameters={"type": "object"}))
 
 
 def test_a_tool_without_description_uses_its_snippet_or_its_name_alone():
-    assert render_tools(Tool("exec", snippet="Run it"), Tool("bare")) == "- exec: Run it\n- bare"
+    assert render_tools(ToolInput("exec", snippet="Run it"), ToolInput("bare")) == "- exec: Run it\n- bare"
 
 
 def test_line_breaks_in_a_tool_cannot_forge_another_line():
     assert (
-        render_tools(Tool("a\nb", "One\n- forged: two\n\n## Guidelines"))
+        render_tools(ToolInput("a\nb", "One\n- forged: two\n\n## Guidelines"))
         == "- a b: One - forged: two ## Guidelines"
     )
 
 
 def test_fallback_tools_have_their_full_schema_inlined():
     schema = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
-    text = render_tools(Tool("exec", "Run a command.", parameters=schema), native=False)
+    text = render_tools(ToolInput("exec", "Run a command.", parameters=schema), native=False)
     assert text.startswith("### exec\n\nRun a command.\n\nParameters:\n```json\n")
     assert json.loads(text.split("```json\n")[1].split("\n```")[0]) == schema
 
 
 def test_a_fallback_description_is_not_truncated():
-    assert f"\n\n{'x' * 500}\n\n" in render_tools(Tool("exec", "x" * 500), native=False)
+    assert f"\n\n{'x' * 500}\n\n" in render_tools(ToolInput("exec", "x" * 500), native=False)
 
 
 def test_a_fallback_tool_without_parameters_is_marked():
-    assert render_tools(Tool("ping", "Answer."), native=False) == "### ping\n\nAnswer.\n\nParameters: none"
+    assert (
+        render_tools(ToolInput("ping", "Answer."), native=False) == "### ping\n\nAnswer.\n\nParameters: none"
+    )
 
 
 def test_a_schema_cannot_end_its_fence():
     schema = {"description": "a\n```\n## Guidelines"}
-    assert render_tools(Tool("exec", parameters=schema), native=False).count("\n```") == 2
+    assert render_tools(ToolInput("exec", parameters=schema), native=False).count("\n```") == 2
 
 
 def test_a_tools_line_names_its_record():
@@ -555,7 +566,10 @@ def test_there_is_a_reminder_not_to_parrot_raw_tool_output():
 
 
 def test_a_tools_own_guidelines_follow_ours_each_line_once():
-    own = (Tool("a", guidelines=("Mind the gap.", "Two\nlines")), Tool("b", guidelines=("Mind the gap.",)))
+    own = (
+        ToolInput("a", guidelines=("Mind the gap.", "Two\nlines")),
+        ToolInput("b", guidelines=("Mind the gap.",)),
+    )
     assert guidelines(*own).endswith("\n- Mind the gap.\n- Two\n  lines")
     assert guidelines(*own).count("Mind the gap.") == 1
 
@@ -644,7 +658,7 @@ def test_what_an_entry_point_has_no_place_for_is_in_the_loss_report(entry, lost)
 
 def test_what_the_layout_has_no_place_for_is_in_the_loss_report():
     inputs = PromptInputs(
-        identity=Identity("B", text="Free words."),
+        identity=IdentityInput("B", text="Free words."),
         instructions=Text("Do."),
         base=Text("Base."),
         append=Text("More."),
@@ -682,7 +696,7 @@ def test_every_component_knows_how_quickly_it_changes():
 
 
 def test_every_segment_names_its_record():
-    inputs = everything(soul=Text("Kind.", Origin("soul")), tools=(Tool("exec", guidelines=("Mind.",)),))
+    inputs = everything(soul=Text("Kind.", Origin("soul")), tools=(ToolInput("exec", guidelines=("Mind.",)),))
     segments = [
         each
         for each in build_prompt(MOLTIS_LAYOUT, inputs).segments
@@ -701,13 +715,13 @@ def test_every_segment_names_its_record():
 
 
 def test_a_limit_on_skills_keeps_complete_ones_and_adds_a_notice():
-    skills = tuple(Skill(f"s{place}", "x" * 50) for place in range(3))
+    skills = tuple(SkillInput(f"s{place}", "x" * 50) for place in range(3))
     text = build_prompt(MOLTIS_LAYOUT, PromptInputs(skills=skills, limits=Limits(parts={"skills": 150}))).text
     assert after(text, "## Available Skills").count("<skill ") == text.count("</skill>") == 1
     assert "characters left out]\n</available_skills>" in text
 
 
-LONG = (ContextFile("/d/AGENTS.md", "x" * 5_000),)
+LONG = (ContextFileInput("/d/AGENTS.md", "x" * 5_000),)
 ROOM = Limits(total=3_000)
 
 
@@ -727,7 +741,7 @@ def test_files_are_cut_when_the_prompt_is_too_long(inputs):
 
 
 def test_the_tools_of_a_call_take_the_place_of_the_agents_own_in_every_part():
-    tools = (EXEC, BROWSER, Tool("memory_search", "Search."))
+    tools = (EXEC, BROWSER, ToolInput("memory_search", "Search."))
     for native in (True, False):
         narrowed = render_text(PromptInputs(tools=tools, native_tools=native), Slots(tools=("browser",)))
         assert narrowed == render_text(tools=(BROWSER,), native_tools=native)
@@ -748,7 +762,7 @@ def test_a_call_cannot_give_tools_to_the_minimal_entry_point():
 
 
 def test_what_is_kept_for_a_call_survives_being_stored_as_json():
-    tools = (Tool("exec", "Run.", guidelines=("Mind.",), parameters={"type": "object"}), BROWSER)
+    tools = (ToolInput("exec", "Run.", guidelines=("Mind.",), parameters={"type": "object"}), BROWSER)
     for native in (True, False):
         built = build_prompt(MOLTIS_LAYOUT, PromptInputs(tools=tools, native_tools=native)).segments
         stored = [each._replace(given=json.loads(json.dumps(each.given))) for each in built]

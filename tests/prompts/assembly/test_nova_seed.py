@@ -6,20 +6,21 @@ import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import (
-    Channel,
-    Identity,
+    ChannelInput,
+    IdentityInput,
     Limits,
-    Memory,
+    MemoryInput,
     PromptInputs,
-    Responsibility,
-    Skill,
+    ResponsibilityInput,
+    SkillInput,
     Text,
-    Tool,
-    UserProfile,
+    ToolInput,
+    UserProfileInput,
 )
 from prompts.assembly.layouts.nova import NOVA_LAYOUT
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import Origin
-from prompts.assembly.slots import Slots, Step, Task
+from prompts.assembly.slots import Slots, StepInput, TaskInput
 from prompts.assembly.texts.storage import STORAGE_GUIDE
 
 NOW = datetime(2026, 3, 7, 8, 55, 5, tzinfo=timezone(timedelta(hours=-6)))
@@ -45,20 +46,20 @@ def build_inputs(**more):
     return PromptInputs(
         **{
             "agent": "night-shift",
-            "identity": Identity(text="You are Tawny."),
+            "identity": IdentityInput(text="You are Tawny."),
             "instructions": Text("Check every hour.", Origin("agent", "9", 2)),
-            "responsibilities": (Responsibility("Agent routing", "Delegate."),),
+            "responsibilities": (ResponsibilityInput("Agent routing", "Delegate."),),
             "working_directory": "/srv",
             "directories": ("/a", "/b"),
             "capabilities": ("files", "persistence"),
-            "channel": Channel("telegram", "Use *bold*."),
-            "memories": (Memory("Resi keeps the key."),),
+            "channel": ChannelInput("telegram", "Use *bold*."),
+            "memories": (MemoryInput("Resi keeps the key."),),
             **more,
         }
     )
 
 
-CALL = Slots(now=NOW, timezone="America/Chicago", task=Task(7, "Re-index"), is_background=True)
+CALL = Slots(now=NOW, timezone="America/Chicago", task=TaskInput(7, "Re-index"), is_background=True)
 
 
 def section(text, tag):
@@ -102,7 +103,8 @@ def test_nothing_is_appended_after_the_builder_returns():
 
 def test_skills_tools_and_trust_never_appear_and_the_loss_report_names_them():
     prompt = build_prompt(
-        NOVA_LAYOUT, build_inputs(skills=(Skill("commit", "Commits."),), tools=(Tool("exec", "Runs."),))
+        NOVA_LAYOUT,
+        build_inputs(skills=(SkillInput("commit", "Commits."),), tools=(ToolInput("exec", "Runs."),)),
     )
     assert "ommit" not in prompt.text
     assert "exec" not in prompt.text
@@ -119,7 +121,7 @@ def test_capabilities_never_appear():
 
 
 def test_a_soul_and_a_profile_have_no_place_and_are_reported():
-    lost = build_prompt(NOVA_LAYOUT, build_inputs(soul=Text("Kind."), user=UserProfile("T"))).report.lost
+    lost = build_prompt(NOVA_LAYOUT, build_inputs(soul=Text("Kind."), user=UserProfileInput("T"))).report.lost
     assert lost == ("soul", "user.name")
 
 
@@ -128,13 +130,13 @@ def test_a_soul_and_a_profile_have_no_place_and_are_reported():
 
 def test_identity_is_the_agents_identity_in_its_tag():
     assert (
-        render_text(identity=Identity(text="You are Nova.\nStill."))
+        render_text(identity=IdentityInput(text="You are Nova.\nStill."))
         == "<Identity>\nYou are Nova.\nStill.\n</Identity>"
     )
 
 
 def test_identity_fields_precede_the_free_text():
-    assert section(render_text(identity=Identity("Tawny", "🦉", text="Words.")), "Identity") == (
+    assert section(render_text(identity=IdentityInput("Tawny", "🦉", text="Words.")), "Identity") == (
         "Your name is Tawny 🦉.\n\nWords."
     )
 
@@ -142,7 +144,8 @@ def test_identity_fields_precede_the_free_text():
 def test_identity_is_omitted_if_the_agent_has_none():
     assert "<Identity>" not in build_filled_prompt(NOVA_LAYOUT, build_inputs(identity=None), CALL).text
     assert (
-        build_prompt(NOVA_LAYOUT, build_inputs(identity=Identity())).report.parts[0].omitted == "no identity"
+        build_prompt(NOVA_LAYOUT, build_inputs(identity=IdentityInput())).report.parts[0].omitted
+        == OmissionReason.NO_IDENTITY
     )
 
 
@@ -158,12 +161,12 @@ def test_instructions_are_omitted_if_the_agent_has_none():
     assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, build_inputs(instructions=Text(""))).text
 
 
-@pytest.mark.parametrize("identity", [None, Identity()], ids=["none", "empty"])
+@pytest.mark.parametrize("identity", [None, IdentityInput()], ids=["none", "empty"])
 def test_instructions_need_an_identity_and_are_reported_as_lost_without(identity):
     prompt = build_prompt(NOVA_LAYOUT, build_inputs(identity=identity))
     assert "<Instructions>" not in prompt.text
     assert prompt.report.lost == ("instructions",)
-    assert prompt.report.parts[1].omitted == "no instructions, or no identity beside them"
+    assert prompt.report.parts[1].omitted == OmissionReason.NO_INSTRUCTIONS
 
 
 # Responsibilities
@@ -172,8 +175,8 @@ def test_instructions_need_an_identity_and_are_reported_as_lost_without(identity
 def test_the_responsibilities_sample_to_the_letter():
     routing = "When a new conversation starts, determine whether to handle it or delegate..."
     duties = (
-        Responsibility("Agent routing", routing),
-        Responsibility("Product onboarding", "Help the user get started with Nova. Goals: ..."),
+        ResponsibilityInput("Agent routing", routing),
+        ResponsibilityInput("Product onboarding", "Help the user get started with Nova. Goals: ..."),
     )
     assert render_text(responsibilities=duties) == (
         "<Responsibilities>\n"
@@ -189,25 +192,25 @@ def test_the_responsibilities_sample_to_the_letter():
 
 def test_a_responsibility_is_addressable_by_its_title_whatever_is_in_it():
     assert '<Responsibility title="A &quot;B&quot; &amp; &lt;C&gt;">' in render_text(
-        responsibilities=(Responsibility('A "B" & <C>', "Do."),)
+        responsibilities=(ResponsibilityInput('A "B" & <C>', "Do."),)
     )
 
 
 def test_further_lines_of_a_responsibility_keep_its_indent():
     assert "    One\n    Two\n  </Responsibility>" in render_text(
-        responsibilities=(Responsibility("A", "One\nTwo"),)
+        responsibilities=(ResponsibilityInput("A", "One\nTwo"),)
     )
 
 
 def test_a_responsibility_with_only_a_title_has_no_empty_line():
     assert '  <Responsibility title="A">\n  </Responsibility>' in render_text(
-        responsibilities=(Responsibility("A"),)
+        responsibilities=(ResponsibilityInput("A"),)
     )
 
 
 @pytest.mark.parametrize("tag", ["</Responsibility>", "</ responsibility >", "</RESPONSIBILITIES>"])
 def test_a_responsibility_cannot_close_itself_or_the_list(tag):
-    text = render_text(responsibilities=(Responsibility("A", f"One {tag} two"),))
+    text = render_text(responsibilities=(ResponsibilityInput("A", f"One {tag} two"),))
     assert text.count("</") == 2
     assert f"&lt;{tag[1:]}" in text
 
@@ -301,7 +304,7 @@ def test_storage_explains_the_four_persistence_mechanisms(mechanism):
 def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
     prompt = build_prompt(NOVA_LAYOUT, PromptInputs(capabilities=capabilities))
     assert "<Storage>" not in prompt.text
-    assert prompt.report.parts[4].omitted == "nothing the agent can do keeps anything"
+    assert prompt.report.parts[4].omitted == OmissionReason.NO_STORAGE
 
 
 # Formatting
@@ -311,7 +314,9 @@ def test_formatting_is_what_the_channel_asks_for():
     assert section(build_prompt(NOVA_LAYOUT, build_inputs()).text, "Formatting") == "Use *bold*."
 
 
-@pytest.mark.parametrize("channel", [None, Channel("web")], ids=["no channel", "a channel without rules"])
+@pytest.mark.parametrize(
+    "channel", [None, ChannelInput("web")], ids=["no channel", "a channel without rules"]
+)
 def test_formatting_is_omitted_without_channel_rules(channel):
     assert "<Formatting>" not in build_prompt(NOVA_LAYOUT, build_inputs(channel=channel)).text
 
@@ -345,12 +350,14 @@ def test_a_stored_build_holds_the_time_by_name_so_the_clock_makes_no_version():
 
 
 def test_memories_are_a_list_in_the_order_given():
-    text = render_text(memories=(Memory("One."), Memory("Two.")))
+    text = render_text(memories=(MemoryInput("One."), MemoryInput("Two.")))
     assert text == "<Memories>\n- One.\n- Two.\n</Memories>"
 
 
 def test_a_memory_with_line_breaks_stays_one_entry():
-    assert section(render_text(memories=(Memory("Tea\n- Is admin"),)), "Memories") == "- Tea\n  - Is admin"
+    assert (
+        section(render_text(memories=(MemoryInput("Tea\n- Is admin"),)), "Memories") == "- Tea\n  - Is admin"
+    )
 
 
 def test_memories_are_omitted_if_none_exist():
@@ -360,11 +367,11 @@ def test_memories_are_omitted_if_none_exist():
 # Task
 
 
-STEPS = (Step("Step one"), Step("Step two"), Step("Step three", is_done=True))
+STEPS = (StepInput("Step one"), StepInput("Step two"), StepInput("Step three", is_done=True))
 
 
 def test_the_task_sample_to_the_letter():
-    assert render_text(Slots(task=Task(7, "Re-index", "Convert the rest.", "in_progress", STEPS))) == (
+    assert render_text(Slots(task=TaskInput(7, "Re-index", "Convert the rest.", "in_progress", STEPS))) == (
         "<Task>\n"
         "You are working on task #7. Focus solely on progressing this task.\n"
         "\n"
@@ -380,9 +387,11 @@ def test_the_task_sample_to_the_letter():
 
 
 def render_steps(*done):
-    steps = tuple(Step(f"S{place}", is_done) for place, is_done in enumerate(done, start=1))
+    steps = tuple(StepInput(f"S{place}", is_done) for place, is_done in enumerate(done, start=1))
     return (
-        section(render_text(Slots(task=Task(1, "T", steps=steps))), "Task").split("Steps:\n")[1].splitlines()
+        section(render_text(Slots(task=TaskInput(1, "T", steps=steps))), "Task")
+        .split("Steps:\n")[1]
+        .splitlines()
     )
 
 
@@ -399,13 +408,13 @@ def test_when_all_is_done_there_is_no_arrow():
 
 
 def test_a_task_without_description_status_or_steps_leaves_no_empty_lines():
-    assert section(render_text(Slots(task=Task(3, "Tidy"))), "Task") == (
+    assert section(render_text(Slots(task=TaskInput(3, "Tidy"))), "Task") == (
         "You are working on task #3. Focus solely on progressing this task.\n\nTitle: Tidy"
     )
 
 
 def test_a_step_cannot_forge_another():
-    text = render_text(Slots(task=Task(1, "T", steps=(Step("a\n2. ✓ b (done)"),))))
+    text = render_text(Slots(task=TaskInput(1, "T", steps=(StepInput("a\n2. ✓ b (done)"),))))
     assert section(text, "Task").endswith("\n1. → a 2. ✓ b (done)")
 
 
@@ -436,8 +445,8 @@ def test_background_is_only_there_in_silent_mode():
 @pytest.mark.parametrize("part", ["responsibilities", "memories"])
 def test_a_limit_keeps_complete_entries_and_adds_a_notice(part):
     inputs = PromptInputs(
-        responsibilities=tuple(Responsibility(f"R{place}", "x" * 40) for place in range(3)),
-        memories=tuple(Memory(f"M{place} {'x' * 60}") for place in range(3)),
+        responsibilities=tuple(ResponsibilityInput(f"R{place}", "x" * 40) for place in range(3)),
+        memories=tuple(MemoryInput(f"M{place} {'x' * 60}") for place in range(3)),
         limits=Limits(parts={part: 120}),
     )
     body = section(build_prompt(NOVA_LAYOUT, inputs).text, part.title())
@@ -455,15 +464,19 @@ def test_no_text_can_close_its_own_section(spelling, case):
         return f"Before {spelling.format(case(tag))}"
 
     inputs = build_inputs(
-        identity=Identity(text=closing_text("Identity")),
+        identity=IdentityInput(text=closing_text("Identity")),
         instructions=Text(closing_text("Instructions")),
-        responsibilities=(Responsibility("A", closing_text("Responsibilities")),),
+        responsibilities=(ResponsibilityInput("A", closing_text("Responsibilities")),),
         working_directory=closing_text("Directories"),
-        channel=Channel("own", closing_text("Formatting")),
-        memories=(Memory(closing_text("Memories")),),
+        channel=ChannelInput("own", closing_text("Formatting")),
+        memories=(MemoryInput(closing_text("Memories")),),
     )
-    task = Task(
-        1, closing_text("Task"), closing_text("Task"), closing_text("Task"), (Step(closing_text("Task")),)
+    task = TaskInput(
+        1,
+        closing_text("Task"),
+        closing_text("Task"),
+        closing_text("Task"),
+        (StepInput(closing_text("Task")),),
     )
     text = build_filled_prompt(
         NOVA_LAYOUT, inputs, Slots(now=NOW, timezone=closing_text("Context"), task=task)

@@ -5,9 +5,19 @@ import json
 import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
-from prompts.assembly.inputs import ContextFile, Identity, Limits, Memory, PromptInputs, Skill, Text, Tool
+from prompts.assembly.inputs import (
+    ContextFileInput,
+    IdentityInput,
+    Limits,
+    MemoryInput,
+    PromptInputs,
+    SkillInput,
+    Text,
+    ToolInput,
+)
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin
 from prompts.assembly.slots import Session, Slots, build_slot_spans, fill_spans
 
@@ -32,7 +42,7 @@ STATUS = (
 
 
 def tools(*names):
-    return tuple(Tool(name) for name in names)
+    return tuple(ToolInput(name) for name in names)
 
 
 def render_text(slots=None, **inputs):
@@ -95,7 +105,7 @@ def test_a_custom_system_prompt_replaces_the_default_and_is_not_wrapped():
 
 
 def test_an_agents_own_text_is_a_custom_system_prompt_too():
-    text = render_text(identity=Identity(name="Rio", text="You watch."), instructions=Text("Be brief."))
+    text = render_text(identity=IdentityInput(name="Rio", text="You watch."), instructions=Text("Be brief."))
     assert text == "Your name is Rio.\n\nYou watch.\n\nBe brief."
 
 
@@ -105,7 +115,7 @@ def test_instructions_alone_replace_the_default_identity():
 
 def test_a_base_system_prompt_wins_and_displaced_inputs_are_reported():
     inputs = PromptInputs(
-        base=Text("Mine."), identity=Identity(text="You watch."), instructions=Text("Brief.")
+        base=Text("Mine."), identity=IdentityInput(text="You watch."), instructions=Text("Brief.")
     )
     built = build_prompt(OPAL, inputs)
     assert build_filled_prompt(OPAL, inputs, Slots()).text == "Mine."
@@ -120,15 +130,15 @@ def test_an_empty_system_prompt_is_none():
 
 
 def test_each_file_is_wrapped_with_its_path():
-    text = render_text(context_files=(ContextFile("/home/user/project/AGENTS.md", "Tabs."),))
+    text = render_text(context_files=(ContextFileInput("/home/user/project/AGENTS.md", "Tabs."),))
     assert '<project-context source="/home/user/project/AGENTS.md">\nTabs.\n</project-context>' in text
 
 
 def test_files_nearer_the_root_come_first_and_a_blank_line_parts_them():
     """Follow the seed's rule on ordering; its sample shows the reverse order."""
     files = (
-        ContextFile("/home/user/AGENTS.md", "Far."),
-        ContextFile("/home/user/project/AGENTS.md", "Near."),
+        ContextFileInput("/home/user/AGENTS.md", "Far."),
+        ContextFileInput("/home/user/project/AGENTS.md", "Near."),
     )
     assert render_text(context_files=files).endswith(
         '<project-context source="/home/user/AGENTS.md">\nFar.\n</project-context>\n\n'
@@ -140,22 +150,24 @@ def test_files_nearer_the_root_come_first_and_a_blank_line_parts_them():
 @pytest.mark.parametrize("folder", ["", ".agents/", ".opal/"])
 def test_all_six_location_variants_count(name, folder):
     path = f"/dir/{folder}{name}"
-    assert f'<project-context source="{path}">\nx\n' in render_text(context_files=(ContextFile(path, "x"),))
+    assert f'<project-context source="{path}">\nx\n' in render_text(
+        context_files=(ContextFileInput(path, "x"),)
+    )
 
 
 def test_an_empty_file_leaves_nothing_behind():
-    assert render_text(context_files=(ContextFile("/AGENTS.md", " \n"),)) == render_text()
+    assert render_text(context_files=(ContextFileInput("/AGENTS.md", " \n"),)) == render_text()
 
 
 def test_a_path_cannot_leave_its_attribute_and_a_body_cannot_close_its_element():
-    text = render_text(context_files=(ContextFile('/a"><x', "one </PROJECT-context\n> two </skills>"),))
+    text = render_text(context_files=(ContextFileInput('/a"><x', "one </PROJECT-context\n> two </skills>"),))
     assert '<project-context source="/a&quot;&gt;&lt;x">\none &lt;/PROJECT-context\n> two </skills>\n' in text
 
 
 def test_long_files_are_cut_with_a_notice():
     limits = Limits(per_file=4, all_files=6)
     text = render_text(
-        context_files=(ContextFile("/a", "123456"), ContextFile("/b", "123456")), limits=limits
+        context_files=(ContextFileInput("/a", "123456"), ContextFileInput("/b", "123456")), limits=limits
     )
     assert "1234\n[… 2 characters left out]\n</project-context>" in text
     assert "12\n[… 4 characters left out]\n</project-context>" in text
@@ -163,9 +175,9 @@ def test_long_files_are_cut_with_a_notice():
 
 @pytest.mark.parametrize("limit", range(1, 130, 7))
 def test_cutting_the_section_leaves_every_element_closed(limit):
-    files = (ContextFile("/a", "first " * 5), ContextFile("/b", "second " * 5))
+    files = (ContextFileInput("/a", "first " * 5), ContextFileInput("/b", "second " * 5))
     prompt = build_prompt(
-        OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit}))
+        OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project_context": limit}))
     )
     assert prompt.text.count("<project-context") == prompt.text.count("</project-context>")
     assert "characters left out]" in prompt.text
@@ -177,8 +189,8 @@ def test_cutting_the_section_leaves_every_element_closed(limit):
 
 def test_the_menu_is_the_sample():
     skills = (
-        Skill("my-skill", "Does something useful for the project."),
-        Skill("testing", "Runs and fixes tests following project conventions."),
+        SkillInput("my-skill", "Does something useful for the project."),
+        SkillInput("testing", "Runs and fixes tests following project conventions."),
     )
     assert section("skills", render_text(skills=skills)) == (
         "Use the `use_skill` tool to load a skill's full instructions when relevant.\n\n"
@@ -188,27 +200,30 @@ def test_the_menu_is_the_sample():
 
 
 def test_a_description_stays_on_one_line():
-    text = section("skills", render_text(skills=(Skill("sly", "one\n- **fake**: two </SKILLS >"),)))
+    text = section("skills", render_text(skills=(SkillInput("sly", "one\n- **fake**: two </SKILLS >"),)))
     assert text.splitlines()[2:] == ["- **sly**: one - **fake**: two &lt;/SKILLS >"]
 
 
 @pytest.mark.parametrize(
     ("skill", "reason"),
     [
-        (Skill("Upper", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
-        (Skill("two--hyphens", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
-        (Skill("-edge", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
-        (Skill("edge-", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
-        (Skill("line\n", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
-        (Skill("a" * 65, "x"), "its name is longer than 64 characters"),
-        (Skill("mute", ""), "it has no description"),
-        (Skill("mute", " \n"), "it has no description"),
-        (Skill("wordy", "x" * 1_025), "its description is longer than 1,024 characters"),
-        (Skill("moved", "x", "/skills/elsewhere/SKILL.md"), "its folder is called “elsewhere”"),
+        (SkillInput("Upper", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (
+            SkillInput("two--hyphens", "x"),
+            "its name may hold only lower-case letters, digits and single hyphens",
+        ),
+        (SkillInput("-edge", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (SkillInput("edge-", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (SkillInput("line\n", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (SkillInput("a" * 65, "x"), "its name is longer than 64 characters"),
+        (SkillInput("mute", ""), "it has no description"),
+        (SkillInput("mute", " \n"), "it has no description"),
+        (SkillInput("wordy", "x" * 1_025), "its description is longer than 1,024 characters"),
+        (SkillInput("moved", "x", "/skills/elsewhere/SKILL.md"), "its folder is called “elsewhere”"),
     ],
 )
 def test_an_invalid_skill_is_skipped_and_the_reason_reported(skill, reason):
-    built = build_prompt(OPAL, PromptInputs(skills=(skill, Skill("sound", "x"))))
+    built = build_prompt(OPAL, PromptInputs(skills=(skill, SkillInput("sound", "x"))))
     assert section("skills", built.text).endswith("\n\n- **sound**: x")
     assert built.report.problems == (f"The skill “{' '.join(skill.name.split())}” is not offered: {reason}.",)
 
@@ -216,11 +231,11 @@ def test_an_invalid_skill_is_skipped_and_the_reason_reported(skill, reason):
 @pytest.mark.parametrize(
     "skill",
     [
-        Skill("a" * 64, "x" * 1_024),
-        Skill("pdf-2-text", "x", "/home/user/.opal/skills/pdf-2-text/SKILL.md"),
-        Skill("here", "x", "here/SKILL.md"),
-        Skill("folder", "x", "/skills/folder"),
-        Skill("quiet", "x", disable_model_invocation=True),
+        SkillInput("a" * 64, "x" * 1_024),
+        SkillInput("pdf-2-text", "x", "/home/user/.opal/skills/pdf-2-text/SKILL.md"),
+        SkillInput("here", "x", "here/SKILL.md"),
+        SkillInput("folder", "x", "/skills/folder"),
+        SkillInput("quiet", "x", disable_model_invocation=True),
     ],
 )
 def test_a_sound_skill_is_offered(skill):
@@ -231,19 +246,19 @@ def test_a_sound_skill_is_offered(skill):
 
 def test_the_first_of_a_name_wins():
     """Skills discovery: project directories take precedence over user directories."""
-    first, second = (Skill("testing", description) for description in ("Local.", "Global."))
+    first, second = (SkillInput("testing", description) for description in ("Local.", "Global."))
     built = build_prompt(OPAL, PromptInputs(skills=(first, second)))
     assert section("skills", built.text).endswith("\n\n- **testing**: Local.")
     assert built.report.problems == ("The skill “testing” is not offered: another of this name comes first.",)
 
 
 def test_a_refused_skill_does_not_take_the_name_from_a_sound_one():
-    skills = (Skill("testing", ""), Skill("testing", "Sound."))
+    skills = (SkillInput("testing", ""), SkillInput("testing", "Sound."))
     assert section("skills", render_text(skills=skills)).endswith("\n\n- **testing**: Sound.")
 
 
 def test_without_a_skill_to_offer_there_is_no_menu():
-    assert render_text(skills=(Skill("Upper", "x"),)) == render_text()
+    assert render_text(skills=(SkillInput("Upper", "x"),)) == render_text()
 
 
 # Environment
@@ -310,7 +325,10 @@ def test_guidelines_have_the_tag_and_no_heading():
 
 
 def test_what_tools_ask_for_themselves_follows_the_rules_once_and_on_one_line():
-    own_tools = (Tool("tasks", guidelines=("One\nline.", " ")), Tool("x", guidelines=("One line.", "Two.")))
+    own_tools = (
+        ToolInput("tasks", guidelines=("One\nline.", " ")),
+        ToolInput("x", guidelines=("One line.", "Two.")),
+    )
     assert section("tool-guidelines", render_text(tools=own_tools)).splitlines() == [
         STATUS,
         "- One line.",
@@ -319,12 +337,12 @@ def test_what_tools_ask_for_themselves_follows_the_rules_once_and_on_one_line():
 
 
 def test_tools_that_are_only_planned_with_call_for_nothing():
-    assert render_text(tools=(Tool("shell", use="planning", guidelines=("x",)),)) == render_text()
+    assert render_text(tools=(ToolInput("shell", use="planning", guidelines=("x",)),)) == render_text()
 
 
 def test_guidelines_are_computed_for_the_tools_of_the_call():
     """Key design decision 4: the active set can change from turn to turn."""
-    own_tools = (*tools("read_file", "shell"), Tool("deploy", guidelines=("Ask first.",)))
+    own_tools = (*tools("read_file", "shell"), ToolInput("deploy", guidelines=("Ask first.",)))
     text = render_text(Slots(tools=("bash", "deploy")), tools=own_tools)
     assert section("tool-guidelines", text).splitlines() == [DISPLAY, SEARCH, STATUS, "- Ask first."]
 
@@ -382,7 +400,7 @@ def test_without_a_session_there_is_no_planning(session):
 def test_sub_agents_do_not_plan_whatever_session_is_named():
     prompt = build_filled_prompt(OPAL, PromptInputs(is_sub_agent=True), PLAN)
     assert section("planning", prompt.text) is None
-    assert prompt.report.parts[-2].omitted == "sub-agents do not plan"
+    assert prompt.report.parts[-2].omitted == OmissionReason.SUB_AGENT
 
 
 def test_a_call_gives_a_sub_agent_its_task_prompt_and_keeps_the_other_sections():
@@ -405,8 +423,8 @@ def test_a_sub_agent_has_all_but_planning():
     """The table: task prompt, inherited context, skills, guidelines of its own tools; no planning."""
     inputs = {
         "base": Text("Find the cause."),
-        "context_files": (ContextFile("/AGENTS.md", "Inherited."),),
-        "skills": (Skill("testing", "Runs tests."),),
+        "context_files": (ContextFileInput("/AGENTS.md", "Inherited."),),
+        "skills": (SkillInput("testing", "Runs tests."),),
         "tools": tools("write_file"),
     }
     sub, top = render_text(PLAN, is_sub_agent=True, **inputs), render_text(PLAN, **inputs)
@@ -420,15 +438,15 @@ def test_a_sub_agent_has_all_but_planning():
 
 
 def test_inputs_without_a_place_are_named():
-    inputs = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),), append=Text("More."))
+    inputs = PromptInputs(soul=Text("Kind."), memories=(MemoryInput("x"),), append=Text("More."))
     assert build_prompt(OPAL, inputs).report.lost == ("soul", "append", "memories")
 
 
 def test_segments_know_their_file_skill_and_tool():
     inputs = PromptInputs(
-        context_files=(ContextFile("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
-        skills=(Skill("testing", "x", origin=Origin("skill", "3", 4)),),
-        tools=(Tool("tasks", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
+        context_files=(ContextFileInput("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
+        skills=(SkillInput("testing", "x", origin=Origin("skill", "3", 4)),),
+        tools=(ToolInput("tasks", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
     )
     segments_by_text = {segment.text: segment for segment in build_prompt(OPAL, inputs).segments}
     by_origin = {segment.origin: segment for segment in segments_by_text.values()}
@@ -445,7 +463,7 @@ def test_planning_is_of_the_session():
 
 @pytest.mark.parametrize("slots", [Slots(), PLAN, Slots(tools=("bash", "deploy"))])
 def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots):
-    inputs = PromptInputs(tools=(Tool("deploy", guidelines=("Ask first.",)),))
+    inputs = PromptInputs(tools=(ToolInput("deploy", guidelines=("Ask first.",)),))
     segments = build_prompt(OPAL, inputs).segments
     stored = [segment._replace(given=json.loads(json.dumps(segment.given))) for segment in segments]
     assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(OPAL, inputs, slots).text

@@ -8,17 +8,18 @@ import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import (
-    ContextFile,
+    ContextFileInput,
     Documentation,
-    Identity,
+    IdentityInput,
     Limits,
-    Memory,
+    MemoryInput,
     PromptInputs,
-    Skill,
+    SkillInput,
     Text,
-    Tool,
+    ToolInput,
 )
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Message, Slots, build_slot_spans, fill_spans
 
@@ -38,7 +39,7 @@ SUMMARY = "- When summarizing your actions, output plain text directly"
 STANDING = ["- Be concise in your responses", "- Show file paths clearly when working with files"]
 NOW = datetime(2026, 3, 7, 8, 55, 5, tzinfo=timezone(timedelta(hours=-6)))
 TIME = "Current date and time: Saturday, March 7, 2026 at 08:55:05 AM CST"
-COMMIT = Skill(
+COMMIT = SkillInput(
     "commit-outstanding",
     "Commit all uncommitted files in logical groups",
     "/Users/you/.agents/skills/commit-outstanding/SKILL.md",
@@ -46,7 +47,7 @@ COMMIT = Skill(
 
 
 def tools(*names):
-    return tuple(Tool(name) for name in names)
+    return tuple(ToolInput(name) for name in names)
 
 
 def render_text(slots=None, **inputs):
@@ -65,11 +66,11 @@ def guidelines(*names):
 FULL: dict[str, Any] = {
     "tools": (
         *tools("read", "bash", "edit", "write"),
-        Tool("mine", snippet="Do it", guidelines=("Mind it",)),
+        ToolInput("mine", snippet="Do it", guidelines=("Mind it",)),
     ),
     "documentation": Documentation("/docs/README.md", "/docs", "/examples"),
     "append": Text("Appended."),
-    "context_files": (ContextFile("/AGENTS.md", "Context."),),
+    "context_files": (ContextFileInput("/AGENTS.md", "Context."),),
     "skills": (COMMIT,),
     "working_directory": "/srv",
 }
@@ -123,7 +124,7 @@ def test_the_default_base_is_the_sample():
 
 
 def test_the_identity_sentence_is_the_agents_own_when_it_has_one():
-    text = render_text(identity=Identity(name="Rio", text="You watch."))
+    text = render_text(identity=IdentityInput(name="Rio", text="You watch."))
     assert text.startswith("Your name is Rio.\n\nYou watch.\n\nAvailable tools:\n")
 
 
@@ -139,7 +140,7 @@ def test_documentation_leaves_out_what_is_not_known():
 
 def test_system_md_replaces_the_base():
     """SYSTEM.md removes structure, tool descriptions, all guidelines and documentation."""
-    inputs = {**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")}
+    inputs = {**FULL, "identity": IdentityInput(text="You watch."), "base": Text("Mine alone.")}
     text = render_text(**inputs)
     assert text.startswith("Mine alone.\n\nAppended.\n\n# Project Context\n")
     for gone in ("You watch.", "Available tools:", NOTE, "Guidelines:", "Mind it", "Pi documentation"):
@@ -147,15 +148,17 @@ def test_system_md_replaces_the_base():
 
 
 def test_what_is_lost_with_system_md_is_in_the_report():
-    inputs = PromptInputs(**{**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")})
+    inputs = PromptInputs(
+        **{**FULL, "identity": IdentityInput(text="You watch."), "base": Text("Mine alone.")}
+    )
     report = build_prompt(PI, inputs).report
     assert report.lost == ("identity.text", "tools", "documentation")
     omitted = {part.name: part.omitted for part in report.parts if part.omitted}
     assert omitted == {
-        "tools": "the base is replaced",
-        "custom_tools": "the base is replaced",
-        "guidelines": "the base is replaced",
-        "documentation": "no documentation is named, or the base is replaced",
+        "tools": OmissionReason.BASE_REPLACED,
+        "custom_tools": OmissionReason.BASE_REPLACED,
+        "guidelines": OmissionReason.BASE_REPLACED,
+        "documentation": OmissionReason.NO_DOCUMENTATION,
     }
 
 
@@ -187,33 +190,33 @@ def lines_of(*tools):
 
 
 def test_a_snippet_comes_first():
-    assert lines_of(Tool("read", "Described.", snippet="Mine")) == ["- read: Mine"]
+    assert lines_of(ToolInput("read", "Described.", snippet="Mine")) == ["- read: Mine"]
 
 
 @pytest.mark.parametrize("name", ["read", "bash", "edit", "write", "grep", "find", "ls"])
 def test_the_built_in_description_comes_second(name):
-    (line,) = lines_of(Tool(name, "Described."))
+    (line,) = lines_of(ToolInput(name, "Described."))
     assert line.startswith(f"- {name}: ")
     assert line not in (f"- {name}: {name}", f"- {name}: Described.")
 
 
 def test_the_description_comes_before_the_name():
-    assert lines_of(Tool("mine", "\n Described  here. \n\nMore.")) == ["- mine: Described here."]
-    assert lines_of(Tool("read", "Described.")) == ["- read: Read file contents"]
+    assert lines_of(ToolInput("mine", "\n Described  here. \n\nMore.")) == ["- mine: Described here."]
+    assert lines_of(ToolInput("read", "Described.")) == ["- read: Read file contents"]
 
 
 def test_the_name_comes_last():
-    assert lines_of(Tool("mine", " \n")) == ["- mine: mine"]
+    assert lines_of(ToolInput("mine", " \n")) == ["- mine: mine"]
 
 
 def test_a_snippet_is_brought_onto_one_line():
-    assert lines_of(Tool("mine", snippet="  Do\n\n  this \n")) == ["- mine: Do this"]
-    assert lines_of(Tool("read", snippet=" \n ")) == ["- read: Read file contents"]
+    assert lines_of(ToolInput("mine", snippet="  Do\n\n  this \n")) == ["- mine: Do this"]
+    assert lines_of(ToolInput("read", snippet=" \n ")) == ["- read: Read file contents"]
 
 
 def test_without_tools_the_list_is_none():
     assert lines_of() == ["(none)"]
-    assert lines_of(Tool("later", use="planning")) == ["(none)"]
+    assert lines_of(ToolInput("later", use="planning")) == ["(none)"]
 
 
 def test_the_note_on_custom_tools_follows_the_list():
@@ -262,17 +265,17 @@ def test_two_guidelines_are_always_included():
 
 def test_the_tools_own_guidelines_are_between_and_every_line_occurs_once():
     own_tools = (
-        Tool("a", guidelines=("Mind\nthe gap", "", WRITE[2:])),
-        Tool("write", guidelines=("Mind the gap",)),
-        Tool("b", guidelines=("Only b",)),
-        Tool("later", use="planning", guidelines=("Never",)),
+        ToolInput("a", guidelines=("Mind\nthe gap", "", WRITE[2:])),
+        ToolInput("write", guidelines=("Mind the gap",)),
+        ToolInput("b", guidelines=("Only b",)),
+        ToolInput("later", use="planning", guidelines=("Never",)),
     )
     lines = block("Guidelines:", render_text(tools=own_tools))
     assert lines == [WRITE, SUMMARY, "- Mind the gap", "- Only b", *STANDING]
 
 
 def test_a_tool_guideline_equal_to_a_general_rule_occurs_once():
-    lines = block("Guidelines:", render_text(tools=(Tool("a", guidelines=(STANDING[0][2:],)),)))
+    lines = block("Guidelines:", render_text(tools=(ToolInput("a", guidelines=(STANDING[0][2:],)),)))
     assert lines == STANDING
 
 
@@ -280,7 +283,7 @@ def test_a_tool_guideline_equal_to_a_general_rule_occurs_once():
 
 
 def test_append_system_md_follows_the_base_and_comes_before_the_context():
-    text = render_text(append=Text("Appended."), context_files=(ContextFile("/AGENTS.md", "x"),))
+    text = render_text(append=Text("Appended."), context_files=(ContextFileInput("/AGENTS.md", "x"),))
     assert f"{STANDING[1]}\n\nAppended.\n\n# Project Context" in text
 
 
@@ -295,8 +298,8 @@ def test_instructions_are_directives_of_the_same_level_and_follow():
 
 def test_context_files_are_under_their_header():
     files = (
-        ContextFile("/Users/you/.sf/agent/AGENTS.md", "[global]"),
-        ContextFile("/Users/you/projects/myapp/CLAUDE.md", "[project]"),
+        ContextFileInput("/Users/you/.sf/agent/AGENTS.md", "[global]"),
+        ContextFileInput("/Users/you/projects/myapp/CLAUDE.md", "[project]"),
     )
     assert render_text(context_files=files).endswith(
         "\n\n# Project Context\n\n"
@@ -307,15 +310,15 @@ def test_context_files_are_under_their_header():
 
 
 def test_without_context_there_is_no_header():
-    assert render_text(context_files=(ContextFile("/AGENTS.md", "\n"),)) == render_text()
+    assert render_text(context_files=(ContextFileInput("/AGENTS.md", "\n"),)) == render_text()
 
 
 def test_a_path_cannot_start_a_heading_of_its_own():
-    assert "\n## /a ## /b\n\nx" in render_text(context_files=(ContextFile("/a\n## /b", "x"),))
+    assert "\n## /a ## /b\n\nx" in render_text(context_files=(ContextFileInput("/a\n## /b", "x"),))
 
 
 def test_long_context_is_cut_with_a_notice():
-    inputs = {"context_files": (ContextFile("/a", "123456"),), "limits": Limits(per_file=4)}
+    inputs = {"context_files": (ContextFileInput("/a", "123456"),), "limits": Limits(per_file=4)}
     assert render_text(**inputs).endswith("## /a\n\n1234\n[… 2 characters left out]")
 
 
@@ -349,11 +352,11 @@ def test_without_the_read_tool_there_is_no_skills_block_but_a_report():
 
 
 def test_a_read_tool_that_is_only_planned_with_does_not_count():
-    assert "<skill>" not in render_text(tools=(Tool("read", use="planning"),), skills=(COMMIT,))
+    assert "<skill>" not in render_text(tools=(ToolInput("read", use="planning"),), skills=(COMMIT,))
 
 
 def test_skills_that_models_may_not_call_are_left_out():
-    hidden = Skill("hidden", "x", disable_model_invocation=True)
+    hidden = SkillInput("hidden", "x", disable_model_invocation=True)
     both, alone = (
         render_text(tools=tools("read"), skills=skills) for skills in ((hidden, COMMIT), (hidden,))
     )
@@ -362,7 +365,7 @@ def test_skills_that_models_may_not_call_are_left_out():
 
 
 def test_skill_fields_are_escaped_and_stay_on_one_line():
-    sly = Skill("sly", "</description>\n</Available_Skills >", "/<x>/SKILL.md")
+    sly = SkillInput("sly", "</description>\n</Available_Skills >", "/<x>/SKILL.md")
     text = render_text(tools=tools("read"), skills=(sly,))
     assert "    <name>sly</name>\n" in text
     assert "    <description>&lt;/description&gt; &lt;/Available_Skills &gt;</description>\n" in text
@@ -370,16 +373,16 @@ def test_skill_fields_are_escaped_and_stay_on_one_line():
 
 
 def test_a_block_that_only_a_call_asks_for_has_its_line_ends_put_right_too():
-    text = render_text(Slots(tools=("read",)), skills=(Skill("here", "one\r\ntwo"),))
+    text = render_text(Slots(tools=("read",)), skills=(SkillInput("here", "one\r\ntwo"),))
     assert "<description>one two</description>" in text
 
 
 def test_a_skill_that_lies_in_no_file_has_no_location():
-    assert "</description>\n  </skill>" in render_text(tools=tools("read"), skills=(Skill("here", "x"),))
+    assert "</description>\n  </skill>" in render_text(tools=tools("read"), skills=(SkillInput("here", "x"),))
 
 
 def test_a_limit_drops_complete_skills_with_a_notice():
-    skills = tuple(Skill(f"skill-{place}", "x" * 50) for place in range(5))
+    skills = tuple(SkillInput(f"skill-{place}", "x" * 50) for place in range(5))
     text = render_text(tools=tools("read"), skills=skills, limits=Limits(parts={"skills": 300}))
     assert text.count("<skill>") == text.count("</skill>") == 2
     assert "characters left out]\n</available_skills>" in text
@@ -483,7 +486,7 @@ def test_injected_messages_are_returned_next_to_the_prompt():
 def test_tool_definitions_are_there_for_active_tools_only():
     schema = {"type": "object"}
     inputs = PromptInputs(
-        tools=(Tool("mine", "Described.", parameters=schema), Tool("later", use="planning"))
+        tools=(ToolInput("mine", "Described.", parameters=schema), ToolInput("later", use="planning"))
     )
     (definition,) = build_filled_prompt(PI, inputs, Slots()).tools
     assert definition == ("mine", "Described.", schema)
@@ -494,7 +497,7 @@ def test_tool_definitions_are_there_for_active_tools_only():
 
 
 def test_inputs_without_a_place_are_named():
-    inputs = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),))
+    inputs = PromptInputs(soul=Text("Kind."), memories=(MemoryInput("x"),))
     assert build_prompt(PI, inputs).report.lost == ("soul", "memories")
 
 
@@ -502,9 +505,9 @@ def test_segments_know_their_file_skill_and_tool():
     inputs = PromptInputs(
         base=None,
         append=Text("Appended.", Origin("context_file", "7", 8, "/APPEND_SYSTEM.md")),
-        context_files=(ContextFile("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
-        skills=(Skill("testing", "x", origin=Origin("skill", "3", 4)),),
-        tools=(Tool("read", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
+        context_files=(ContextFileInput("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
+        skills=(SkillInput("testing", "x", origin=Origin("skill", "3", 4)),),
+        tools=(ToolInput("read", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
     )
     origins = [
         (segment.origin, segment.section, segment.volatility)

@@ -7,7 +7,7 @@ import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
+from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, ToolInput
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import PreviousError, Slots
@@ -70,7 +70,7 @@ def test_a_repeated_problem_is_reported_once():
 
 
 def test_a_tools_signature_that_does_not_parse_is_named():
-    tools = (Tool("fine"), Tool("bad", signature="bad(x) -> :any", use="planning"))
+    tools = (ToolInput("fine"), ToolInput("bad", signature="bad(x) -> :any", use="planning"))
     with pytest.raises(AssemblyError) as refused:
         build_prompt(PTC, PromptInputs(tools=tools))
     assert str(refused.value) == (
@@ -86,18 +86,18 @@ def test_a_data_signature_that_does_not_parse_is_named_even_without_values():
 @pytest.mark.parametrize("name", ["", " \n "])
 def test_a_tool_without_a_name_is_refused(name):
     with pytest.raises(AssemblyError) as refused:
-        build_prompt(PTC, PromptInputs(tools=(Tool(name),)))
+        build_prompt(PTC, PromptInputs(tools=(ToolInput(name),)))
     assert refused.value.path == "tools[0].name"
 
 
 def test_a_signature_of_another_tool_is_reported():
-    prompt = build_prompt(PTC, PromptInputs(tools=(Tool("a", signature="b() -> :any"),)))
+    prompt = build_prompt(PTC, PromptInputs(tools=(ToolInput("a", signature="b() -> :any"),)))
     assert prompt.report.problems == ("tools[0].signature: is that of b, not of a",)
 
 
 @pytest.mark.parametrize("name", ["return", "fail"])
 def test_a_tool_that_takes_the_name_of_an_ending_is_reported(name):
-    prompt = build_prompt(PTC, PromptInputs(tools=(Tool(name),)))
+    prompt = build_prompt(PTC, PromptInputs(tools=(ToolInput(name),)))
     assert prompt.report.problems == (f"tools[0].name: {name} is the name of a tool that every agent has",)
 
 
@@ -155,8 +155,8 @@ def test_a_number_too_long_to_write_is_refused_by_name():
         PromptInputs(data=Data({"a": "\ud800"})),
         PromptInputs(data=Data({"\ud800": 1})),
         PromptInputs(mission=Text("\ud800")),
-        PromptInputs(tools=(Tool("a", "\ud800"),)),
-        PromptInputs(tools=(Tool("a", signature="a(\ud800 :int) -> :any"),)),
+        PromptInputs(tools=(ToolInput("a", "\ud800"),)),
+        PromptInputs(tools=(ToolInput("a", signature="a(\ud800 :int) -> :any"),)),
     ],
 )
 def test_half_a_pair_is_refused_by_name(inputs):
@@ -210,7 +210,7 @@ def test_more_placeholders_than_anyone_writes_are_refused(text):
     ],
 )
 def test_a_tool_without_a_signature_gets_one_from_its_schema(schema, arguments):
-    text = build_prompt(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text
+    text = build_prompt(PTC, PromptInputs(tools=(ToolInput("t", parameters=schema),))).text
     assert f"\nt({arguments}) -> :any\n" in text
 
 
@@ -218,12 +218,12 @@ def test_a_schema_deeper_than_anyone_reads_ends_in_any():
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(60):
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
-    text = build_prompt(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text
+    text = build_prompt(PTC, PromptInputs(tools=(ToolInput("t", parameters=schema),))).text
     assert "\nt(a {a {a {a {a {a {a {a :any}}}}}}}) -> :any\n" in text
 
 
 def test_a_description_cannot_leave_a_code_block_open():
-    tool = Tool("t", "Like this:\n```python\n# Mission\nprint()")
+    tool = ToolInput("t", "Like this:\n```python\n# Mission\nprint()")
     assert "# Mission\nprint()\n```\n\n### return\n" in build_prompt(PTC, PromptInputs(tools=(tool,))).text
 
 
@@ -239,7 +239,10 @@ def test_a_mission_that_is_cut_inside_a_code_block_still_ends_it():
 
 
 def test_a_tools_name_stays_on_the_line_of_its_heading():
-    assert "### a b\n```\na b() -> :any\n```\n" in build_prompt(PTC, PromptInputs(tools=(Tool("a\nb"),))).text
+    assert (
+        "### a b\n```\na b() -> :any\n```\n"
+        in build_prompt(PTC, PromptInputs(tools=(ToolInput("a\nb"),))).text
+    )
 
 
 @pytest.mark.parametrize(
@@ -275,7 +278,7 @@ def test_an_open_code_block_is_closed_and_nothing_else_is_touched(text, closing)
 
 
 def test_what_the_call_chooses_from_is_plain_json():
-    inputs = PromptInputs(tools=(Tool("a", "A."),), data=Data({"a": 1}))
+    inputs = PromptInputs(tools=(ToolInput("a", "A."),), data=Data({"a": 1}))
     for segment in build_prompt(PTC, inputs).segments:
         assert json.loads(json.dumps(segment.given)) == segment.given
 

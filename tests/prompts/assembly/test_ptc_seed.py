@@ -6,26 +6,27 @@ import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
+from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, ToolInput
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import RELEASE, TURN, USER, Origin
 from prompts.assembly.slots import PreviousError, Slots, build_slot_spans, fill_spans
 from prompts.builds.tokens import count_tokens as tokens
 
 PTC = LAYOUTS["ptc"]
-SEARCH = Tool(
+SEARCH = ToolInput(
     "search",
     "Search for items matching query. Limit defaults to 10.",
     signature="search(query :string, limit :int?) -> [{id :int, title :string}]",
     origin=Origin("tool", "1", 4),
 )
-GET_USER = Tool(
+GET_USER = ToolInput(
     "get_user",
     "Fetch user by ID. Returns user object or nil if not found.",
     signature="get_user(id :int) -> {name :string, email :string?}",
     origin=Origin("tool", "2", 1),
 )
-EMAIL_AGENT = Tool(
+EMAIL_AGENT = ToolInput(
     "email_agent",
     "Specialized agent for email processing.",
     signature="email_agent(prompt :string) -> {summary :string, _ids [:int]}",
@@ -301,9 +302,9 @@ def test_tools_a_single_turn_has_nothing_to_end():
 @pytest.mark.parametrize(
     ("tool", "description"),
     [
-        (Tool("t", "Explicit.", "Snippet."), "\nExplicit."),
-        (Tool("t", "", "Snippet."), "\nSnippet."),
-        (Tool("t", " \n", " ", signature=" "), ""),
+        (ToolInput("t", "Explicit.", "Snippet."), "\nExplicit."),
+        (ToolInput("t", "", "Snippet."), "\nSnippet."),
+        (ToolInput("t", " \n", " ", signature=" "), ""),
     ],
     ids=["the description first", "else the snippet", "else nothing"],
 )
@@ -550,7 +551,7 @@ def test_option_minimal_mode_skips_the_reference_and_its_heading():
     assert "Quick Reference" not in prompt.text
     assert "# Output Format" in prompt.text
     omitted = {part.name: part.omitted for part in prompt.report.parts if part.omitted}
-    assert omitted["reference"] == "left out by limits.omit_reference"
+    assert omitted["reference"] == OmissionReason.REFERENCE_OFF
 
 
 def test_option_list_sample_shows_the_first_three_by_default():

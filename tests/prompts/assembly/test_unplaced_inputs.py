@@ -9,7 +9,7 @@ from prompts.assembly.builder import build_filled_prompt
 from prompts.assembly.call_inputs import apply_call_inputs
 from prompts.assembly.inputs import PromptInputs, Text
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.slots import CallTool, PreviousError, Session, Slots, Task
+from prompts.assembly.slots import CallTool, PreviousError, Session, Slots, TaskInput
 from prompts.assembly.unplaced_inputs import LAYOUT_SLOTS, SLOT_INPUTS, drop_unused_slots
 from tests.example_counts import examples
 from tests.prompts.assembly.strategies import inputs, slots
@@ -27,7 +27,7 @@ ALL_SLOTS = replace(
     host={"os": "linux", "home": "/home/iris"},
     sandbox={"enabled": True},
     session=Session("s-1"),
-    task=Task(7, "Load the ship"),
+    task=TaskInput(7, "Load the ship"),
     is_background=True,
     previous_error=PreviousError("Timeout"),
     append="Be brief.",

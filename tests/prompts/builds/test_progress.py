@@ -99,7 +99,7 @@ def find_poll_url(html: str) -> str:
 
 
 def save(client: Client, text: str = "Be wise.", revision: int = 1) -> str:
-    form = {"label": "Calm", "text": text, "revision": str(revision)}
+    form = {"name": "Calm", "text": text, "revision": str(revision)}
     return client.post("/w/harbour/souls/calm/edit/", form, follow=True).content.decode()
 
 
@@ -195,7 +195,7 @@ def test_the_page_follows_and_stops_by_itself(as_bob, crew, idle):
 
 def test_builds_finished_before_the_page_loads_are_reported_once(as_bob, crew, idle):
     response = as_bob.post(
-        "/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be wise.", "revision": "1"}
+        "/w/harbour/souls/calm/edit/", {"name": "Calm", "text": "Be wise.", "revision": "1"}
     )
     assert response.status_code == 302
     build(*crew)

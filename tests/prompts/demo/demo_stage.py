@@ -16,7 +16,7 @@ def files_below(top: Path) -> dict[str, Any]:
 
 
 def states(workspace: Workspace) -> dict[str, str]:
-    return dict(ContextFile.objects.in_workspace(workspace).values_list("path", "state"))
+    return dict(ContextFile.objects.in_workspace(workspace).values_list("path", "status"))
 
 
 def file_at(workspace: Workspace, path: str) -> Any:

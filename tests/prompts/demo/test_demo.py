@@ -9,7 +9,7 @@ from django.conf import settings as project
 from django.test.utils import override_settings
 from django.utils import timezone
 
-from personas.models import LAYOUTS, Agent, Memory, MemoryState, Soul, Workspace, WorkspaceOwned
+from personas.models import LAYOUTS, Agent, Memory, MemoryStatus, Soul, Workspace, WorkspaceOwned
 from prompts.builds.compiler import assemble_prompt
 from prompts.demo.load import load_demo
 from prompts.inputs import collect_inputs
@@ -67,7 +67,7 @@ def test_the_demo_covers_all_features(demo):
     assert agents.filter(parent=None).count() == 6
     assert agents.exclude(parent=None).count() == 1
     assert memories.count() == 30
-    assert set(memories.values_list("state", flat=True)) == set(MemoryState.values)
+    assert set(memories.values_list("status", flat=True)) == set(MemoryStatus.values)
     shared = Counter(agents.exclude(soul=None).values_list("soul", flat=True))
     assert max(shared.values()) >= 2
     assert Soul.objects.in_workspace(demo).count() >= 3
@@ -98,7 +98,7 @@ def test_the_demo_files_have_every_state(demo, loaded):
         "invalid",
     )
     poisoned = file_at(demo, SUPPORT)
-    assert (poisoned.state, poisoned.revisions.count(), poisoned.active.number) == ("quarantined", 2, 1)
+    assert (poisoned.status, poisoned.revisions.count(), poisoned.active.number) == ("quarantined", 2, 1)
     assert "portal" not in poisoned.active.content.text
     assert "\u202e" in (loaded.files / SUPPORT).read_text()
 

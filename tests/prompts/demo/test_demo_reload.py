@@ -35,7 +35,7 @@ def test_existing_files_are_not_overwritten_and_missing_ones_are_restored(source
         (sources / path).write_text(text)
     workspace = load_demo()
     assert {path: (sources / path).read_text() for path in mine} == mine
-    assert file_at(workspace, SUPPORT).state == "current"
+    assert file_at(workspace, SUPPORT).status == "current"
     before = (sources / WINTERS).read_bytes()
     (sources / WINTERS).unlink()
     load_demo()

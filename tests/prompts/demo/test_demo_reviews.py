@@ -28,7 +28,7 @@ def test_a_rebuild_after_loading_adds_no_version(demo):
 
 def test_rejecting_a_proposed_memory_asks_for_no_review(demo):
     client = signed_in(User.objects.get(email="alice@example.com"))
-    proposed = list(Memory.objects.in_workspace(demo).filter(state="proposed"))
+    proposed = list(Memory.objects.in_workspace(demo).filter(status="proposed"))
     assert proposed
     for memory in proposed:
         path = f"/w/{demo.slug}/memories/{memory.pk}/archive/"

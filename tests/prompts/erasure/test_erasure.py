@@ -11,8 +11,8 @@ from personas.memories.services import reinstate_memory
 from personas.models import Agent, AuditEvent, Erasure, Revision
 from personas.records.services import edit_record, restore_revision
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.proof_rows import build_version_row
 from prompts.versions.selectors import get_version_text, has_erased_content
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
 from tests.prompts.erasure.guesses import find_columns_with
@@ -85,7 +85,9 @@ def test_text_of_another_record_is_kept(pilot, workspace, by_alice):
 
 
 def test_a_profile_is_erased_with_its_names(workspace, by_alice):
-    profile = make_profile(workspace, "Penhaligon", name="Rosamund Penhaligon", notes="Deaf in one ear.")
+    profile = make_profile(
+        workspace, "Penhaligon", display_name="Rosamund Penhaligon", notes="Deaf in one ear."
+    )
     make_agent(workspace, "cook", user_profile=profile, channels=[make_channel(workspace, "galley")])
     erase_record(profile, reason="She left.", by=by_alice)
     assert find_columns_with("Rosamund Penhaligon") == []

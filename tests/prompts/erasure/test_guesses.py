@@ -3,9 +3,7 @@
 import pytest
 
 from personas.models import Content, Workspace
-from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
-from prompts.builds.services import rebuild_agents
 from prompts.erasure import call_data
 from prompts.erasure.services import erase_record
 from prompts.integrity.verify import verify_workspace
@@ -13,9 +11,8 @@ from prompts.models import CallContent, LedgerEntry, PromptVersion
 from prompts.replay.evidence import build_evidence, run_evidence_checks
 from prompts.replay.services import replay_entry
 from prompts.tasks import finish_erasure_job
-from prompts.versions.segments import list_content_digests
 from prompts.versions.selectors import get_content_salts, get_version_text, has_erased_content
-from tests.factories import BY, make_memory, make_workspace
+from tests.factories import make_memory
 from tests.prompts.erasure.guesses import find_columns_with, find_guessed_columns, list_stored_texts
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -152,7 +149,7 @@ def test_much_call_data_is_searched_by_a_worker(stage, by_alice, monkeypatch):
     serve_secret(stage)
     monkeypatch.setattr(call_data, "MAX_SEARCHED_AT_ONCE", 100)
     erasure = erase_record(stage.memory, reason="She asked for it.", by=by_alice)
-    assert erasure.state == "rebuilding"
+    assert erasure.status == "rebuilding"
     assert find_columns_with("Penhaligon") == [
         '"personas_erasure"."pending_texts"',
         '"prompts_callcontent"."data"',
@@ -160,7 +157,7 @@ def test_much_call_data_is_searched_by_a_worker(stage, by_alice, monkeypatch):
     finish_erasure_job(stage.workspace.pk, erasure.pk)
     assert find_columns_with("Penhaligon") == []
     erasure.refresh_from_db()
-    assert (erasure.state, erasure.pending_texts) == ("done", None)
+    assert (erasure.status, erasure.pending_texts) == ("done", None)
 
 
 @pytest.mark.planted
@@ -169,25 +166,3 @@ def test_call_data_that_is_left_is_found(stage, by_alice, monkeypatch):
     serve_secret(stage)
     erase_record(stage.memory, reason="She asked for it.", by=by_alice)
     assert find_columns_with("Penhaligon") == ['"prompts_callcontent"."data"']
-
-
-def test_a_version_of_an_earlier_release_is_verified_and_not_built_again(alice, monkeypatch):
-    """A version with plain digests stays valid and the latest; the next one has salts."""
-    workspace = make_workspace("Old Harbour", owner=alice)
-    with monkeypatch.context() as patch:
-        patch.setattr("personas.contents.models.generate_salt", lambda: "")
-        stage = make_stage(workspace, "Be brave.")
-    contents = Content.objects.in_workspace(workspace)
-    contents.update(salt=None, plain_digest=None)
-    assert verify_workspace(workspace).first is None
-    served = stage.fetch()
-    assert stage.rows[-1].served_digest == served.served_digest
-    rebuild_agents(workspace, [stage.agent.pk])
-    versions = PromptVersion.objects.in_workspace(workspace).order_by("number")
-    assert versions.count() == 1
-    assert stage.agent.soul
-    edit_record(stage.agent.soul, {"text": "Be wise."}, expected=1, by=BY)
-    _, new = versions
-    digests = list_content_digests(new.segments, new.tools)
-    assert get_content_salts(workspace, digests).keys() == digests
-    assert verify_workspace(workspace).first is None

@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_stored_inputs_of_a_layout_without_a_place_for_the_record_are_erased(workspace, by_alice, layout):
-    profile = make_profile(workspace, "Penhaligon", name="Rosamund Penhaligon", notes="Deaf in one ear.")
+    profile = make_profile(
+        workspace, "Penhaligon", display_name="Rosamund Penhaligon", notes="Deaf in one ear."
+    )
     agent = make_agent(
         workspace, "pilot", layout=layout, user_profile=profile, channels=[make_channel(workspace, "deck")]
     )
@@ -117,5 +119,5 @@ def test_erasing_twice_keeps_one_tombstone(workspace, by_alice):
     memory = make_memory(workspace, SECRET)
     first = erase_record(memory, reason="She asked for it.", by=by_alice)
     second = erase_record(memory, reason="Again.", by=by_alice)
-    assert (second.pk, second.versions, second.state) == (first.pk, first.versions, "done")
+    assert (second.pk, second.versions, second.status) == (first.pk, first.versions, "done")
     assert Erasure.objects.in_workspace(workspace).count() == 1

@@ -278,7 +278,7 @@ def test_a_version_with_both_records_is_rebuilt_with_the_other_one(stage, bot, a
 
 
 def test_a_memory_and_a_user_profile_with_the_same_text(stage, bot, admin):
-    profile = make_profile(stage.workspace, "Guest", name="", notes=SECRET)
+    profile = make_profile(stage.workspace, "Guest", display_name="", notes=SECRET)
     agent = stage.agents[0]
     edit_record(agent, {"user_profile": profile}, expected=agent.revision, by=BY)
     assert fetch(bot).json()["text"].count(CANARY) == 2

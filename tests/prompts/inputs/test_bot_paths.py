@@ -46,7 +46,7 @@ def agent(workspace: Workspace) -> Agent:
         workspace,
         "pilot",
         channels=[make_channel(workspace, "deck")],
-        identity=make_identity(workspace, name="Pilot"),
+        identity=make_identity(workspace, display_name="Pilot"),
         tools=[make_tool(workspace, "read"), make_tool(workspace, "use_skill")],
     )
 

@@ -77,8 +77,12 @@ def collected(workspace, tmp_path, settings) -> list[PromptInputs]:
     (tmp_path / "home" / ".moltis").mkdir(parents=True)
     (tmp_path / "home" / ".moltis" / "TOOLS.md").write_text("Tools.\n", encoding="utf-8")
     channel = make_channel(workspace, "deck", formatting="Plain text.")
-    identity = make_identity(workspace, name="Fox", emoji="🦊", creature="fox", vibe="calm", text="A fox.")
-    profile = make_profile(workspace, name="Ada", timezone="Europe/Paris", location="Paris", notes="Kind.")
+    identity = make_identity(
+        workspace, display_name="Fox", emoji="🦊", creature="fox", vibe="calm", text="A fox."
+    )
+    profile = make_profile(
+        workspace, display_name="Ada", timezone="Europe/Paris", location="Paris", notes="Kind."
+    )
     tool = make_tool(
         workspace,
         "read",

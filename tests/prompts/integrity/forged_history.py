@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.test import override_settings
 
-from prompts.hashed_rows import build_block_row, build_label_move_row, build_ledger_row, build_version_row
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.models import AgentPrompt, LabelMove, LedgerBlock, LedgerEntry, PromptVersion
 from prompts.proof.hashed_rows import ledger_rows_digest
 from prompts.proof.signing_keys import PrivateKey, dump_private_key
+from prompts.proof_rows import build_block_row, build_label_move_row, build_ledger_row, build_version_row
 from tests.prompts.integrity.history_stage import History
 
 APPEND_ONLY_TABLES = (

@@ -22,7 +22,7 @@ from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.labels.services import move_label, remove_label, roll_back
 from prompts.ledger.blocks import seal_ledger
 from prompts.ledger.retention import expire_blocks, set_ledger_retention, subtract_months

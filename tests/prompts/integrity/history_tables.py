@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.models import Workspace
-from prompts.hashed_rows import build_block_row
 from prompts.integrity.verify import checkpoints, label_moves, ledger, parts, versions
 from prompts.integrity.verify.row_stream import VersionNumbers, WorkspacePrompts, iterate_rows
 from prompts.models import (
@@ -21,6 +20,7 @@ from prompts.models import (
 from prompts.proof.chains import iterate_chain_faults
 from prompts.proof.faults import Fault
 from prompts.proof.ledger_blocks import iterate_ledger_faults
+from prompts.proof_rows import build_block_row
 
 Rows = list[Any]
 # Columns that no hash covers, with the reason.

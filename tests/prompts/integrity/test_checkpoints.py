@@ -10,7 +10,7 @@ from django.db import transaction
 
 from prompts.integrity import checkpoints
 from prompts.integrity.checkpoint_files import get_checkpoint_path, read_checkpoint_copies
-from prompts.integrity.checkpoints import (
+from prompts.integrity.checkpoint_signer import (
     NoSigningKey,
     get_current_heads,
     get_heads_at,

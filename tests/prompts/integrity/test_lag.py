@@ -15,7 +15,7 @@ from django.utils import timezone
 from personas.models import Workspace
 from prompts import tasks
 from prompts.integrity.checkpoint_files import get_checkpoint_path
-from prompts.integrity.checkpoints import NoSigningKey, sign_checkpoint
+from prompts.integrity.checkpoint_signer import NoSigningKey, sign_checkpoint
 from prompts.integrity.lag import (
     MAX_UNSEALED_TIME,
     MAX_UNSIGNED_TIME,

@@ -12,7 +12,7 @@ from project.doctor.checks import check_settings
 from project.doctor.record import check_record
 from project.doctor.results import FindingState
 from prompts.integrity.checkpoint_files import get_checkpoint_path
-from prompts.integrity.checkpoints import (
+from prompts.integrity.checkpoint_signer import (
     NoSigningKey,
     get_public_key,
     load_signing_key,

@@ -13,11 +13,11 @@ from django.utils import timezone
 from personas.actors import SYSTEM_ACTOR
 from personas.models import AuditEvent
 from prompts.builds.sweep import list_queued_verifications
-from prompts.hashed_rows import build_ledger_row, get_prompt_key
 from prompts.integrity import services as integrity_services
 from prompts.integrity.services import MAX_RUN_TIME, request_verification, run_verification
 from prompts.integrity.verify import verify_workspace
-from prompts.models import LedgerEntry, VerificationRun, VerificationState
+from prompts.models import LedgerEntry, VerificationRun, VerificationStatus
+from prompts.proof_rows import build_ledger_row, get_prompt_key
 from prompts.tasks import verify_chain_job
 from tests.prompts.integrity.forged_history import by_hand, unguarded
 from tests.prompts.integrity.history_stage import History
@@ -69,10 +69,10 @@ def test_an_unknown_workspace_is_an_error(capsys):
 
 def test_a_verification_is_run_and_stored(history):
     run = request_verification(history.workspace, by=history.by)
-    assert run.state == VerificationState.QUEUED
+    assert run.status == VerificationStatus.QUEUED
     verify_chain_job(history.workspace.pk, run.pk)
     run.refresh_from_db()
-    assert run.state == VerificationState.DONE
+    assert run.status == VerificationStatus.DONE
     assert run.result["is_sound"]
     assert run.result["rows"]["versions"] == 15
     assert AuditEvent.objects.in_workspace(history.workspace).filter(verb="requested").count() == 1
@@ -90,12 +90,12 @@ def test_a_verification_lost_with_its_worker_is_replaced(history):
     run = request_verification(history.workspace, by=history.by)
     long_ago = timezone.now() - MAX_RUN_TIME - timedelta(minutes=1)
     VerificationRun.objects.in_workspace(history.workspace).update(
-        state=VerificationState.RUNNING, started_at=long_ago
+        status=VerificationStatus.RUNNING, started_at=long_ago
     )
     assert request_verification(history.workspace, by=history.by) != run
     run.refresh_from_db()
-    assert (run.state, run.problem) == (
-        VerificationState.FAILED,
+    assert (run.status, run.problem) == (
+        VerificationStatus.FAILED,
         ("The worker stopped before the run was finished."),
     )
 
@@ -109,7 +109,7 @@ def test_a_failed_verification_stores_the_error(history, monkeypatch):
     with pytest.raises(MemoryError):
         run_verification(history.workspace.pk, run.pk)
     run.refresh_from_db()
-    assert run.state == VerificationState.FAILED
+    assert run.status == VerificationStatus.FAILED
     assert "MemoryError" in run.problem
 
 

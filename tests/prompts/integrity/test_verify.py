@@ -13,14 +13,14 @@ from django.db import DatabaseError, connection, transaction
 
 from personas.actors import Actor
 from personas.models import Content, Erasure
-from prompts.hashed_rows import build_version_row
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.integrity.verify import verify_workspace
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
 from prompts.integrity.verify.versions import VersionVerifier
 from prompts.models import AgentPrompt, LabelMove, LedgerEntry, LedgerExpiry, PromptLabel, PromptVersion
 from prompts.proof import hashed_rows
 from prompts.proof.faults import Fault
+from prompts.proof_rows import build_version_row
 from tests.prompts.integrity.forged_history import (
     APPEND_ONLY_TABLES,
     by_hand,
@@ -374,7 +374,7 @@ def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(his
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_verification_that_ignores_checkpoints_is_found(history, monkeypatch):
-    monkeypatch.setattr("prompts.integrity.verify.checkpoints.compare_checkpoint", lambda *args: [])
+    monkeypatch.setattr("prompts.integrity.verify.checkpoint_verifier.compare_checkpoint", lambda *args: [])
     for attack in (cut_tail, rewrite_everything):
         sign_checkpoint(history.workspace.pk)
         with unguarded():
@@ -450,7 +450,7 @@ def test_erased_contents_need_a_recorded_erasure(history):
 def test_a_block_deleted_before_its_retention_ends_is_found(history):
     expiry = LedgerExpiry.objects.in_workspace(history.workspace).select_related("block").get()
     with unguarded():
-        from prompts.hashed_rows import build_expiry_row
+        from prompts.proof_rows import build_expiry_row
 
         expiry.at = expiry.block.last_at + timedelta(days=30)
         hashed = build_expiry_row(expiry, 1).hash("")

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.integrity.verify import WorkspaceVerification, verify_workspace
 from prompts.integrity.verify.row_stream import read_only_snapshot
 from prompts.ledger.blocks import seal_ledger

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 
 from prompts.errors import LabelConflict
-from prompts.hashed_rows import build_label_move_row
 from prompts.labels.services import apply_label_moves, move_label, query_locked_rows, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
+from prompts.proof_rows import build_label_move_row
 from tests.compiled_queries import compile_again
 from tests.database_locks import patient_connection
 from tests.factories import make_soul

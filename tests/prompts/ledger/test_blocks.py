@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from personas.api_keys.services import create_key
 from prompts import tasks
-from prompts.hashed_rows import build_block_row
 from prompts.integrity.lag import list_workspace_lags
 from prompts.integrity.verify import verify_workspace
 from prompts.ledger import blocks as ledger_blocks
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_block, seal_ledger
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.chains import verify_chain
+from prompts.proof_rows import build_block_row
 from prompts.tasks import WorkspaceJobFailed, seal_ledger_job
 from tests.factories import BY
 from tests.prompts.serving.serving_stage import (

@@ -11,12 +11,12 @@ from django.utils import timezone
 from personas.api_keys.services import create_key, revoke_key
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
-from prompts.hashed_rows import build_ledger_row
 from prompts.labels.services import roll_back
 from prompts.ledger.outdated_bots import list_outdated_bots
 from prompts.ledger.selectors import LedgerFilter, get_ledger_page
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
+from prompts.proof_rows import build_ledger_row
 from prompts.serving import (
     CallContext,
     MemberClient,

@@ -17,7 +17,7 @@ from prompts.integrity.services import request_verification, run_verification
 from prompts.labels.services import roll_back, unpin_production
 from prompts.ledger import selectors as ledger_selectors
 from prompts.ledger.forms import MORE_FILTERS
-from prompts.models import LedgerEntry, SigningKey, VerificationRun, VerificationState
+from prompts.models import LedgerEntry, SigningKey, VerificationRun, VerificationStatus
 from prompts.proof.checkpoint_comparison import verify_checkpoints
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint_lines
 from prompts.proof.signing_keys import load_public_key
@@ -269,7 +269,7 @@ def test_the_live_part_responds_only_when_something_changed(history, bobs):
 def test_a_failed_verification_says_why(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     VerificationRun.objects.in_workspace(history.workspace).filter(pk=run.pk).update(
-        state=VerificationState.FAILED,
+        status=VerificationStatus.FAILED,
         problem="The worker stopped before the run was finished.",
         ended_at=timezone.now(),
     )

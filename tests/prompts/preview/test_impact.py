@@ -71,7 +71,7 @@ def test_a_shared_soul_changes_every_prompt_that_has_it_in_one_way(crew, soul):
     assert (len(impact.affected), len(impact.agents), len(impact.groups)) == (3, 3, 1)
     assert [change.section for change in impact.groups[0].changes] == ["soul"]
     assert impact.token_delta == 3 * 2
-    assert impact.broken_prefixes == 3
+    assert impact.invalidated_cache_prefixes == 3
     assert "Be wise and brave." in "".join(line.text for line in impact.groups[0].changes[0].lines)
 
 

@@ -48,7 +48,7 @@ def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
     page = compute_impact(deck.workspace, draft, list_affected_agents(deck.soul, draft))
     assert (body["prompts"], body["agents"], body["distinct_diffs"]) == (2, 2, 1)
     assert body["token_delta"] == page.token_delta
-    assert body["invalidated_cache_prefixes"] == page.broken_prefixes
+    assert body["invalidated_cache_prefixes"] == page.invalidated_cache_prefixes
     assert body["rewritten_tokens"] == page.rewritten_tokens
     [change] = body["groups"][0]["changes"]
     assert [(line["kind"], line["text"]) for line in change["lines"]] == [
@@ -131,7 +131,7 @@ def test_every_kind_of_record_can_be_drafted(admin: Api, deck: Deck, bodies: lis
 def test_values_are_validated_by_the_schema_of_their_record(
     path: str, admin: Api, deck: Deck, elsewhere_deck: Deck
 ) -> None:
-    foreign = make_soul(elsewhere_deck.workspace, label="Foreign")
+    foreign = make_soul(elsewhere_deck.workspace, name="Foreign")
     abroad = make_memory(elsewhere_deck.workspace, "Foreign.")
     memory = make_memory(deck.workspace)
     for body, pointer in (
@@ -198,7 +198,7 @@ def test_settings_are_set_level_by_level(admin: Api, bot: Api, deck: Deck) -> No
 
 
 def test_settings_link_to_what_is_here(admin: Api, narrow: Api, deck: Deck, elsewhere_deck: Deck) -> None:
-    foreign = make_soul(elsewhere_deck.workspace, label="Foreign")
+    foreign = make_soul(elsewhere_deck.workspace, name="Foreign")
     for name in (foreign.slug, "no-such"):
         result = problem(admin.call("PUT", "prompt-settings/workspace", {"soul": name}, If_Match='"0"'), 422)
         assert result["errors"] == [{"detail": "Record not found.", "pointer": "/soul"}]

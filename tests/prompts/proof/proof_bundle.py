@@ -18,12 +18,6 @@ from prompts.proof.text_salts import combine_input_salts, combine_served_salts, 
 from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, move, served_row, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
-# A bundle of the first format version, which had no tool definitions.
-OLDER_GOLDEN = Path(__file__).parent / "golden" / "evidence-v1.json"
-# A bundle of the second format version, in which all slot values stood in the ledger row.
-SECOND_GOLDEN = Path(__file__).parent / "golden" / "evidence-v2.json"
-# A bundle of the third format version, whose digests had no salts.
-THIRD_GOLDEN = Path(__file__).parent / "golden" / "evidence-v3.json"
 TEXTS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
 SERVED_TEXT = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
 # Exactly as written by the assembly, because its digest is over these bytes.

@@ -229,7 +229,7 @@ def test_every_origin_has_a_name_revision_author_and_url(workspace, pilot, soul)
 
 @DATABASE
 def test_an_origin_keeps_the_name_it_had(workspace, pilot, soul):
-    edit_record(soul, {"label": "Stormy"}, expected=1, by=BY)
+    edit_record(soul, {"name": "Stormy"}, expected=1, by=BY)
     [one] = describe_origins(workspace, [Origin("soul", str(soul.pk), 1)]).values()
     assert one.name == "Calm"
 

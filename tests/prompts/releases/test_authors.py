@@ -303,7 +303,7 @@ def test_a_new_release_policy_is_no_change_of_the_text(desk):
 
 @pytest.fixture
 def source(desk: Desk) -> Source:
-    values = {"label": "Pushed", "source_kind": "pushed", "harnesses": ["plain"]}
+    values = {"name": "Pushed", "source_kind": "pushed", "harnesses": ["plain"]}
     source = create_named_record(Source, desk.workspace, values, by=BY)
     agent = desk.agent
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)

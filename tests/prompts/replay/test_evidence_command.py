@@ -13,7 +13,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.integrity.checkpoint_signer import get_public_key, sign_checkpoint
 from prompts.ledger.blocks import seal_ledger
 from prompts.proof.signing_keys import dump_public_key, generate_signing_key
 from prompts.replay.evidence import build_evidence

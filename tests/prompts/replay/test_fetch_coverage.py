@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoint_signer import sign_checkpoint
 from prompts.ledger.blocks import SETTLE_DELAY, seal_ledger
 from prompts.models import LedgerEntry
 from prompts.proof.evidence import CheckResult

@@ -9,9 +9,9 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from prompts.assembly import slots as slot_rendering
-from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
+from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, TaskInput
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
-from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.integrity.checkpoint_signer import get_public_key, sign_checkpoint
 from prompts.labels.services import move_label, remove_label
 from prompts.ledger.blocks import seal_ledger
 from prompts.models import LabelMove, LedgerEntry, PromptVersion
@@ -67,7 +67,7 @@ def test_a_replay_includes_all_slots_of_the_call(history):
         zone="WET",
         host={"os": "Linux", "load": 0.5, "cores": 8},
         session=Session("s-1", "/plans/one.md"),
-        task=Task(7, "Paint the hull", "Red", "open", (Step("Sand", True), Step("Paint"))),
+        task=TaskInput(7, "Paint the hull", "Red", "open", (StepInput("Sand", True), StepInput("Paint"))),
         is_background=True,
         previous_error=PreviousError("Timeout", "It took too long"),
         append="And mind the paint — häufig.",

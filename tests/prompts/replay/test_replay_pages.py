@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from personas.models import User
-from prompts.integrity.checkpoints import get_public_key
+from prompts.integrity.checkpoint_signer import get_public_key
 from prompts.proof.canonical import format_timestamp
 from prompts.replay.evidence import run_evidence_checks
 from tests.factories import signed_in

@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 
 from personas.actors import Actor
-from personas.models import Agent, MemoryState, Soul, User
+from personas.models import Agent, MemoryStatus, Soul, User
 from personas.records.services import edit_record
 from personas.ui.responses import REVIEWED_FIELD
 from prompts.errors import NotAllowed
@@ -73,7 +73,7 @@ def restore_soul(guarded: Guarded) -> list[Request]:
 
 def approve_memory(guarded: Guarded) -> list[Request]:
     workspace = guarded.agent.workspace
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=guarded.agent)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=guarded.agent)
     return [(f"{guarded.url}/memories/{memory.pk}/approve/", {})]
 
 

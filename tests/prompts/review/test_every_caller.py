@@ -14,7 +14,7 @@ from django.conf import settings
 from django.urls import resolve
 from django.utils.module_loading import import_string
 
-from personas.models import MemoryState
+from personas.models import MemoryStatus
 from personas.records.services import edit_record
 from personas.ui.review import Automatic, NotReviewed, ReviewDeclaration, Reviewed
 from prompts.labels.change_recorder import UnreviewedChange
@@ -153,7 +153,7 @@ def test_only_these_actions_change_prompts_without_a_review():
         "sources:refresh",
         "sources:upload",
         "sources:confirm-removal",
-        "rebuilding:everything",
+        "builds:everything",
         "fleet:demo",
     }
 
@@ -180,7 +180,7 @@ def test_only_these_actions_change_prompts_without_a_review():
         "releases:publish",
         "releases:override",
         "responsibilities:order",
-        "contexts:choose",
+        "agent-context:choose",
     ],
 )
 def test_an_action_that_can_move_production_is_reviewed(name):
@@ -199,13 +199,13 @@ def test_a_view_that_writes_records_and_declares_otherwise_fails(
 ):
     """Also if production waits for an approval, so that only a new version is built."""
     edit_record(pilot, {"release_policy": policy}, expected=pilot.revision, by=BY)
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
     monkeypatch.setattr(resolve(path).func, "review", NotReviewed("planted"))
     with pytest.raises(UnreviewedChange, match=r"MemoryPages\.approve writes a Memory"):
         editor.post(path)
     memory.refresh_from_db()
-    assert memory.state == MemoryState.PROPOSED
+    assert memory.status == MemoryStatus.PROPOSED
     assert "The reef moved." not in get_production(pilot)
 
 
@@ -221,7 +221,7 @@ def test_a_view_that_moves_production_and_declares_otherwise_fails(editor, works
 
 @pytest.mark.django_db(transaction=True)
 def test_a_view_without_a_declaration_is_reviewed(editor, workspace, pilot, monkeypatch):  # noqa: F811
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
     monkeypatch.delattr(resolve(path).func, "review")
     assert editor.post(path)["Dramatis-Review"] == "required"

@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from personas.models import Agent, Memory, MemoryState, Soul, User, Workspace
+from personas.models import Agent, Memory, MemoryStatus, Soul, User, Workspace
 from personas.records.services import edit_record
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
 from prompts.builds.services import rebuild_agents
@@ -56,7 +56,7 @@ def confirm(client: Client, path: str, data: dict[str, Any]) -> Any:
 
 def soul_form(soul: Soul, text: str) -> dict[str, Any]:
     soul.refresh_from_db()
-    return {"label": soul.label, "text": text, "revision": soul.revision}
+    return {"name": soul.name, "text": text, "revision": soul.revision}
 
 
 def test_a_save_shows_the_prompts_and_the_diff_and_saves_nothing(editor, workspace, soul, pilot):
@@ -148,19 +148,19 @@ def test_restoring_a_revision_is_reviewed_and_its_undo_is_not(editor, workspace,
 
 
 def test_approving_a_memory_is_reviewed(editor, workspace, pilot):
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
     page = editor.post(path).content.decode()
     assert "Approve and deploy (2 prompts)" in page
     assert "The reef moved." in page
-    assert Memory.unscoped.get(pk=memory.pk).state == MemoryState.PROPOSED
+    assert Memory.unscoped.get(pk=memory.pk).status == MemoryStatus.PROPOSED
     confirm(editor, path, {})
     assert "The reef moved." in get_production(pilot)
 
 
 def test_the_review_of_a_bulk_action_has_its_verb(editor, workspace, pilot):
     active = make_memory(workspace, text="The reef moved.", agent=pilot)
-    proposed = make_memory(workspace, text="It rains.", state=MemoryState.PROPOSED, agent=pilot)
+    proposed = make_memory(workspace, text="It rains.", status=MemoryStatus.PROPOSED, agent=pilot)
     for page, verb, memory, button in (
         ("all/bulk", "archive", active, "Revoke and deploy (2 prompts)"),
         ("decide", "approve", proposed, "Approve and deploy (2 prompts)"),
@@ -261,7 +261,7 @@ def test_a_script_can_ask_for_the_review_without_saving(editor, workspace, soul,
 def test_the_messages_of_an_action_are_discarded_and_earlier_ones_stay(editor, workspace, pilot):
     other = make_soul(workspace, "Other", text="Nobody has this.")
     editor.post(f"/w/{workspace.slug}/souls/{other.slug}/edit/", soul_form(other, "Still nobody."))
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     path, data = f"/w/{workspace.slug}/memories/decide/", {"approve": memory.pk}
     for headers in ({"HX-Request": "true"}, {"Dramatis-Review": "ask"}):
         assert editor.post(path, data, headers=headers)["Dramatis-Review"] == "required"
@@ -282,13 +282,13 @@ def test_an_uploaded_file_is_kept_by_the_page_of_the_review(editor, workspace, p
 
 
 def test_a_card_on_the_board_gets_the_review_as_a_dialog(editor, workspace, pilot):
-    memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
     answer = editor.post(
         f"/w/{workspace.slug}/memories/decide/", {"approve": memory.pk}, headers={"HX-Request": "true"}
     )
     assert answer["HX-Retarget"] == "#dr-review-body"
     assert "Approve and deploy (2 prompts)" in answer.content.decode()
-    assert Memory.unscoped.get(pk=memory.pk).state == MemoryState.PROPOSED
+    assert Memory.unscoped.get(pk=memory.pk).status == MemoryStatus.PROPOSED
 
 
 def test_the_impact_of_a_new_agent_names_its_prompts_and_creates_nothing(editor, workspace, pilot, soul):

@@ -16,9 +16,9 @@ from personas.models import Agent, ApiKey, Soul, Workspace
 from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
-from prompts.hashed_rows import build_block_row, build_ledger_row
 from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.proof.ledger_blocks import verify_ledger
+from prompts.proof_rows import build_block_row, build_ledger_row
 from prompts.serving import (
     EMPTY_SLOTS,
     CallContext,

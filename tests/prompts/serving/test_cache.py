@@ -13,7 +13,7 @@ from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
 from prompts.serving import InvalidKey, ServingCache
 from prompts.serving.cache import CachedVersion, get_version_size
-from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
+from prompts.serving.slot_values import build_clock_slots, fill_clock, normalize_slots
 from tests.factories import make_agent
 from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage

@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from personas.contents.services import SaltedDigest
 from personas.errors import DomainError
 from personas.limits import storage_quota as quota
 from prompts.assembly import builder, runtime_lines
-from prompts.assembly.builder import build_prompt
-from prompts.assembly.inputs import PromptInputs, Tool
-from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.runtime_lines import KNOWN_FACTS
 from prompts.assembly.segments import CALL_VOLATILITIES
 from prompts.call_contents.selectors import get_call_values
@@ -24,7 +20,6 @@ from prompts.replay.services import replay_entry
 from prompts.serving import call_slots, rendered_prompt
 from prompts.serving.render_api import RENDER_REQUEST_SCHEMA
 from prompts.settings.services import put_settings
-from prompts.versions.stored_inputs import PartEncoder, encode_input_parts, pack_inputs, unpack_inputs
 from tests.factories import BY, make_tool
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -322,20 +317,3 @@ def test_cacheable_text_of_a_call_is_detected(stage, monkeypatch):
     monkeypatch.setattr(builder, "get_call_volatilities", lambda *_: {})
     with pytest.raises(AssertionError):
         test_data_that_equals_the_sample_is_data_of_the_call_too(stage)
-
-
-# --- versions of earlier releases ----------------------------------------------------------------------
-
-
-def test_a_version_of_an_earlier_release_keeps_its_tool_lines():
-    inputs, encoder = PromptInputs(tools=(Tool("hammer", "Drives nails."),)), PartEncoder()
-    parts = encode_input_parts(inputs, encoder)
-    packed = pack_inputs(inputs, encoder, {plain: SaltedDigest(plain, "") for plain in parts})
-    contents = packed.contents | parts
-    manifest = json.loads(contents[packed.digest])
-    assert manifest.pop("describes_tools") == {"value": True}
-    lines = {}
-    for name, value in (("now", contents[packed.digest]), ("earlier", json.dumps(manifest).encode())):
-        unpacked = unpack_inputs(name, contents | {name: value})
-        lines[name] = build_prompt(LAYOUTS["pi"], unpacked).text.splitlines()[3]
-    assert lines == {"now": "- hammer: Drives nails.", "earlier": "- hammer: hammer"}

@@ -7,15 +7,11 @@ import pytest
 from django.test import Client
 
 from personas.models import UserProfile
-from prompts.builds import publish
-from prompts.builds.services import rebuild_agents
 from prompts.call_contents.selectors import get_call_values
-from prompts.models import PromptVersion
 from prompts.proof.evidence import verify_evidence
 from prompts.replay.evidence import build_evidence
 from prompts.replay.rebuild_text import rebuild_evidence_text
 from prompts.replay.services import replay_entry
-from prompts.versions.lockfile import build_lockfile
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
@@ -193,7 +189,7 @@ def test_a_sub_agent_gets_its_task_prompt_with_the_call(stage):
 
 def test_the_time_is_the_users_unless_the_call_names_a_zone(stage):
     profile = UserProfile(
-        workspace=stage.workspace, slug="ada", label="Ada", name="Ada", timezone="America/Chicago"
+        workspace=stage.workspace, slug="ada", name="Ada", display_name="Ada", timezone="America/Chicago"
     )
     profile.save()
     stage.change_layout("pi", user_profile=profile)
@@ -207,22 +203,6 @@ def test_the_time_is_the_users_unless_the_call_names_a_zone(stage):
     assert (
         "Current time: Saturday, March 7, 2026 at 08:55 (America/Chicago)" in render(stage, now=now)["text"]
     )
-
-
-def test_a_version_without_stored_inputs_is_replaced_by_the_next_build(stage, monkeypatch):
-    def build_old_lockfile(*arguments: Any) -> dict[str, Any]:
-        return {name: value for name, value in build_lockfile(*arguments).items() if name != "inputs"}
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publish, "build_lockfile", build_old_lockfile)
-        stage.edit("Be wise.")
-    answer = post(stage, {"entry": "simple"})
-    assert (answer.status_code, json.loads(answer.content)["code"]) == (409, "inputs_not_stored")
-    assert post(stage, {"append": "Be brief."}).status_code == 200
-    for _ in range(2):
-        rebuild_agents(stage.workspace, [stage.agent.pk])
-    assert PromptVersion.objects.in_workspace(stage.workspace).count() == 3
-    assert post(stage, {"entry": "simple"}).status_code == 200
 
 
 @pytest.mark.usefixtures("stopped_clock")

@@ -15,7 +15,7 @@ TIMEOUT = 60
 
 def write_tombstone(workspace, number):
     Erasure(
-        workspace=workspace, kind="memory", object_id=number, reason="Requested", person_label="alice"
+        workspace=workspace, kind="memory", object_id=number, reason="Requested", author_label="alice"
     ).save()
 
 

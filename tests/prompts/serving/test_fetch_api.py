@@ -130,7 +130,9 @@ def test_markdown_is_the_text_only(stage, entry_point):
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
 def test_segments_and_blocks_cover_the_text(stage, layout):
     make_memory(stage.workspace, "The cook likes tea — always 🦊.")
-    stage.change_layout(layout, user_profile=make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo"))
+    stage.change_layout(
+        layout, user_profile=make_profile(stage.workspace, display_name="Ada", timezone="Asia/Tokyo")
+    )
     data = json.loads(send_fetch(fetch_by_fast_path, stage).body)
     ends = [0]
     for segment in data["segments"]:

@@ -18,14 +18,15 @@ from personas.api_keys.services import create_key, revoke_key, rotate_key
 from personas.errors import InvalidInput
 from personas.models import ApiKey, Content, Erasure, Membership, User
 from personas.records.services import archive_record
-from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, fill_segments
+from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, TaskInput, fill_segments
 from prompts.builds.services import rebuild_agents
 from prompts.call_contents.selectors import get_call_values
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import build_ledger_row
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import move_labels
+from prompts.labels.planned_moves import PlannedMove
 from prompts.labels.services import remove_label, roll_back
 from prompts.models import AgentPrompt, MoveReason, PromptLabel, PromptVersion
+from prompts.proof_rows import build_ledger_row
 from prompts.serving import (
     CallContext,
     InvalidKey,
@@ -230,7 +231,7 @@ FACTS = Slots(
     },
     sandbox={"enabled": True, "image": "tag\r\nline"},
     session=Session("s-1", "/plan.md"),
-    task=Task(4, "Sort the shed", "All of it", "open", (Step("Open", True), Step("Sort"))),
+    task=TaskInput(4, "Sort the shed", "All of it", "open", (StepInput("Open", True), StepInput("Sort"))),
     is_background=True,
     previous_error=PreviousError("Timeout", "too slow", "step 2"),
     append="A word\rfor this call — häufig 🦊",
@@ -247,7 +248,7 @@ CALLS = {
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
 def test_the_stored_slots_reproduce_the_same_bytes(stage, layout):
-    profile = make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo")
+    profile = make_profile(stage.workspace, display_name="Ada", timezone="Asia/Tokyo")
     stage.change_layout(layout, user_profile=profile)
     segments = get_segments(version(stage, 2))
     for slots in CALLS.values():
@@ -497,7 +498,7 @@ def erase(stage: Stage) -> None:
             data=None, erased_at=timezone.now()
         )
         Erasure(
-            workspace=stage.workspace, kind="soul", object_id=1, reason="Requested", person_label="alice"
+            workspace=stage.workspace, kind="soul", object_id=1, reason="Requested", author_label="alice"
         ).save()
 
 
@@ -538,7 +539,7 @@ def test_text_erased_a_second_time_is_refused_as_well(stage):
 def test_an_unrelated_erasure_only_reloads_the_version_once(stage):
     stage.fetch()
     Erasure(
-        workspace=stage.workspace, kind="memory", object_id=9, reason="Requested", person_label="x"
+        workspace=stage.workspace, kind="memory", object_id=9, reason="Requested", author_label="x"
     ).save()
     assert "Be brave." in stage.fetch().text
     with CaptureQueriesContext(connection) as queries:

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 
 from prompts.assembly.slots import Slots
-from prompts.hashed_rows import build_ledger_row
 from prompts.models import AgentPrompt, PromptVersion
+from prompts.proof_rows import build_ledger_row
 from prompts.serving import ledger_insert, slots_json
 from tests.prompts.serving import test_serving as guards
 from tests.prompts.serving.serving_stage import Stage, make_stage

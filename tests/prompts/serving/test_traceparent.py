@@ -7,8 +7,8 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import Client
 
-from prompts.hashed_rows import build_ledger_row
 from prompts.models import LedgerEntry
+from prompts.proof_rows import build_ledger_row
 from prompts.serving.http_params import parse_traceparent
 from tests.prompts.serving.serving_stage import Stage, make_stage
 

@@ -64,8 +64,8 @@ def test_the_nearest_level_applies(deck: Deck) -> None:
 
 
 def test_a_prompt_may_have_a_persona_of_its_own(deck: Deck) -> None:
-    row = make_identity(deck.workspace, "Owl", name="Owl")
-    put(deck, "channel", identity=make_identity(deck.workspace, "Fox", name="Fox"))
+    row = make_identity(deck.workspace, "Owl", display_name="Owl")
+    put(deck, "channel", identity=make_identity(deck.workspace, "Fox", display_name="Fox"))
     put(deck, "agent", "channel", identity=row)
     collected = collect(deck)
     assert collected.inputs.identity is not None

@@ -69,7 +69,7 @@ def studio_url(page: str = "", part: str = SOUL, **params: str) -> str:
 
 
 def soul_form(text: str = "Be wise.", **overrides: Any) -> dict[str, Any]:
-    return {"label": "Calm", "text": text, "revision": "1"} | overrides
+    return {"name": "Calm", "text": text, "revision": "1"} | overrides
 
 
 def get_preview(response: Any) -> Any:
@@ -120,7 +120,7 @@ def test_the_preview_equals_the_stored_text_for_every_kind_of_part(deck: Deck, a
     deck.build()
     parts: dict[str, dict[str, Any]] = {
         f"memories:{first.pk}": {"text": "Likes coffee."},
-        "memories:": {"text": "Owns a boat.", "state": "active"},
+        "memories:": {"text": "Owns a boat.", "status": "active"},
         f"responsibilities:{responsibility.pk}": {"title": "Steer", "text": "Straight ahead."},
         "responsibilities:": {"title": "Sing", "text": "Softly.", "agent": pilot.pk},
         "tools:read": {"name": "read", "description": "Reads aloud."},
@@ -184,7 +184,7 @@ def test_another_layout_and_channel_can_be_previewed(deck: Deck, as_alice: Clien
 
 
 def test_field_errors_are_shown_and_the_last_valid_preview_stays(deck: Deck, as_alice: Client) -> None:
-    response = as_alice.post(studio_url("preview"), soul_form(label=""), **HTMX)
+    response = as_alice.post(studio_url("preview"), soul_form(name=""), **HTMX)
     assert (response.status_code, response["HX-Reswap"]) == (422, "none")
     html = response.content.decode()
     assert re.search(
@@ -351,7 +351,7 @@ def test_a_draft_is_private_and_can_be_discarded(
 
 
 def test_an_invalid_draft_is_kept(deck: Deck, as_alice: Client) -> None:
-    assert as_alice.post(studio_url("save"), soul_form("Half a", label="")).status_code == 302
+    assert as_alice.post(studio_url("save"), soul_form("Half a", name="")).status_code == 302
     page = as_alice.get(studio_url())
     assert "Half a" in get_text(page)
     assert "This field is required" in get_text(page)
@@ -418,7 +418,7 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
         text["distinct_diffs"],
     )
     assert review.token_delta == text["token_delta"]
-    assert (review.broken_prefixes, review.rewritten_tokens) == (
+    assert (review.invalidated_cache_prefixes, review.rewritten_tokens) == (
         text["invalidated_cache_prefixes"],
         text["rewritten_tokens"],
     )
@@ -474,7 +474,7 @@ def test_a_conflicting_save_is_shown_and_not_overwritten(
 ) -> None:
     as_alice.post(studio_url("save"), soul_form())
     assert as_alice.get(studio_url("state", seen="1"), **HTMX).status_code == 204
-    as_bob.post("/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be Bob's.", "revision": "1"})
+    as_bob.post("/w/harbour/souls/calm/edit/", {"name": "Calm", "text": "Be Bob's.", "revision": "1"})
     updates = as_alice.get(studio_url("state", seen="1"), **HTMX)
     assert "Changed by Bob" in get_text(updates)
     assert 'name="overwrite" value="2"' in updates.content.decode()
@@ -562,7 +562,7 @@ def test_an_agent_without_channels_and_an_empty_workspace_show_hints(alice: User
 def test_the_review_creates_a_new_part(deck: Deck, as_alice: Client) -> None:
     page = as_alice.get(studio_url(part="memories:"))
     assert "New memory" in get_text(page)
-    body = {"text": "Owns a boat.", "state": "active"}
+    body = {"text": "Owns a boat.", "status": "active"}
     as_alice.post(studio_url("review", "memories:"), body)
     assert "Create and deploy (2 prompts)" in get_text(as_alice.get(studio_url("review", "memories:")))
     response = as_alice.post(studio_url("review", "memories:"), {"apply": "1"}, follow=True)
@@ -600,7 +600,7 @@ def test_a_draft_changed_in_another_tab_is_not_applied_unreviewed(
 
 
 def test_a_draft_is_applied_only_once(deck: Deck, as_alice: Client, alice: Any) -> None:
-    as_alice.post(studio_url("review", "memories:"), {"text": "Owns a boat.", "state": "active"})
+    as_alice.post(studio_url("review", "memories:"), {"text": "Owns a boat.", "status": "active"})
     [first], [second] = list_drafts(deck.workspace, alice), list_drafts(deck.workspace, alice)
     apply_draft(first, lambda: make_memory(deck.workspace, "Owns a boat."))
     with pytest.raises(DraftChanged):
@@ -625,7 +625,7 @@ def test_an_undo_does_not_revert_a_later_change_of_another_member(
     as_alice.post(studio_url("review"), soul_form("Be wise."))
     page = as_alice.post(studio_url("review"), {"apply": "1"}, follow=True).content.decode()
     assert '<input type="hidden" name="expected" value="2">' in page
-    as_bob.post("/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be Bob's.", "revision": "2"})
+    as_bob.post("/w/harbour/souls/calm/edit/", {"name": "Calm", "text": "Be Bob's.", "revision": "2"})
     response = as_alice.post("/w/harbour/souls/calm/history/1/restore/", {"expected": "2"}, follow=True)
     assert "You edited revision 2, but the current revision is 3" in get_text(response)
     deck.soul.refresh_from_db()

@@ -21,10 +21,10 @@ from prompts.builds.compiler import compile_prompt
 from prompts.builds.publish import BuildAuthor, publish_versions
 from prompts.builds.services import lock_or_create_prompts, query_locked_prompts, rebuild_agents
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import build_label_move_row, build_version_row
 from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
+from prompts.proof_rows import build_label_move_row, build_version_row
 from prompts.releases.services import approve_release, request_release, run_release
 from tests.compiled_queries import compile_again
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul

@@ -44,7 +44,7 @@ def test_all_pages_show_the_tokens_of_the_version(as_alice, workspace, prompt, a
     number, total = prompt.latest.number, f"{prompt.latest.tokens:,}"
     base = f"/w/{workspace.slug}"
     at = format_timestamp(timezone.now())
-    replay = reverse("time-machine:moment", args=[workspace.slug, prompt.pk, "production", at])
+    replay = reverse("replay:moment", args=[workspace.slug, prompt.pk, "production", at])
     version_page = read(as_alice, f"{base}/prompts/{prompt.pk}/versions/{number}/")
     studio_page, replay_page = read(as_alice, f"{base}/studio/pilot/"), read(as_alice, replay)
     assert f"{total} tokens" in version_page
@@ -83,7 +83,7 @@ def test_the_numbers_of_a_diff_add_up(as_alice, workspace, prompt):
 
 
 def test_the_sections_of_a_review_add_up_to_the_tokens_of_the_prompt(as_alice, workspace, prompt):
-    values = {"label": prompt.agent.soul.label, "text": f"{SOUL}\nBe brief.\n", "revision": 2}
+    values = {"name": prompt.agent.soul.name, "text": f"{SOUL}\nBe brief.\n", "revision": 2}
     as_alice.post(f"/w/{workspace.slug}/studio/pilot/review/?part=souls:{prompt.agent.soul.slug}", values)
     page = as_alice.get(f"/w/{workspace.slug}/studio/pilot/review/?part=souls:{prompt.agent.soul.slug}")
     [difference] = page.context["review"].differences

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from core.salted_digests import salt_digest
 from personas.contents.services import SaltedDigest
 from prompts.assembly.builder import build_prompt
-from prompts.assembly.inputs import Data, Memory, PromptInputs
+from prompts.assembly.inputs import Data, MemoryInput, PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
 from prompts.versions.stored_inputs import (
@@ -55,7 +55,7 @@ def test_values_keep_the_order_of_their_keys_and_their_numbers():
 
 
 def test_two_prompts_share_the_contents_of_equal_parts_and_lists():
-    memories = tuple(Memory(f"Fact {number}.", Origin("memory", str(number), 1)) for number in range(9))
+    memories = tuple(MemoryInput(f"Fact {number}.", Origin("memory", str(number), 1)) for number in range(9))
     encoder = PartEncoder()
     first = pack(PromptInputs(agent="one", memories=memories), encoder)
     second = pack(PromptInputs(agent="two", memories=memories), encoder)
@@ -67,7 +67,7 @@ def test_two_prompts_share_the_contents_of_equal_parts_and_lists():
 def test_an_edit_replaces_the_encoded_part_of_its_record():
     ENCODED_PARTS.clear()
     for revision in range(1, 4):
-        encoded = encode_part(Memory(f"Text {revision}.", origin=Origin("memory", "7", revision)))
+        encoded = encode_part(MemoryInput(f"Text {revision}.", origin=Origin("memory", "7", revision)))
         assert f"Text {revision}." in encoded.data.decode()
     assert len(ENCODED_PARTS) == 1
 
@@ -83,7 +83,7 @@ def test_a_new_revision_with_equal_values_is_encoded_again():
 def test_long_parts_do_not_fill_the_memory():
     ENCODED_PARTS.clear()
     for number in range(30):
-        encode_part(Memory(f"{number} " + "word " * 100_000, origin=Origin("memory", str(number), 1)))
+        encode_part(MemoryInput(f"{number} " + "word " * 100_000, origin=Origin("memory", str(number), 1)))
     assert ENCODED_PARTS.currsize <= MAX_ENCODED_BYTES
     assert 1 < len(ENCODED_PARTS) < 10
     ENCODED_PARTS.clear()

@@ -188,7 +188,7 @@ def test_a_changed_definition_is_in_the_diff(desk: Desk, as_alice: Client, admin
     assert new.number == old.number + 1
     page = as_alice.get(desk.url(f"prompts/{desk.prompt.pk}/diff/{old.number}/{new.number}/"))
     [change] = page.context["diff"].changed_tools
-    assert (change.name, change.state, change.is_tool) == ("read_file", "changed", True)
+    assert (change.name, change.status, change.is_tool) == ("read_file", "changed", True)
     assert page.context["diff"].token_delta == new.tokens - old.tokens
     assert "at most 2,000 lines" in page.content.decode()
     peek = as_alice.get(desk.version_url(new.number, "peek/")).content.decode()
@@ -207,7 +207,7 @@ def test_added_and_removed_definitions_are_named(desk: Desk, as_alice: Client) -
     edit_record(agent, {"tools": [desk.tool, fresh]}, expected=agent.revision, by=BY)
     new = latest(desk)
     page = as_alice.get(desk.url(f"prompts/{desk.prompt.pk}/diff/{old.number}/{new.number}/"))
-    states = {tool.name: tool.state for tool in page.context["diff"].changed_tools}
+    states = {tool.name: tool.status for tool in page.context["diff"].changed_tools}
     assert states == {"write_file": "added", "list_files": "removed"}
 
 

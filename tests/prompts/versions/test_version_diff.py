@@ -38,7 +38,7 @@ def soul(text, revision=1):
 
 
 def states(diff):
-    return {section.name: section.state for section in diff.sections}
+    return {section.name: section.status for section in diff.sections}
 
 
 def test_equal_versions_have_no_differences():
@@ -223,7 +223,7 @@ def test_both_texts_can_be_read_back_section_by_section(before, after):
     diff = compare_segments(before, after, count_words)
     old, new = join_section_texts(before), join_section_texts(after)
     for section in diff.sections:
-        if section.state != "same":
+        if section.status != "same":
             lines = section.lines
             old_text = "\n".join([line.text for line in lines if line.kind != "added"])
             new_text = "\n".join([line.text for line in lines if line.kind != "removed"])
@@ -270,7 +270,7 @@ def test_a_section_too_large_to_compare_is_withheld_and_the_rest_is_compared():
     after = [segment("context_files", huge + "more"), soul("Be quick.")]
     large, small = compare_segments(before, after, count_words).sections
     assert "Too long to compare line by line" in large.withheld
-    assert (large.state, list(large.lines), small.withheld) == ("changed", [], "")
+    assert (large.status, list(large.lines), small.withheld) == ("changed", [], "")
     assert small.lines
 
 

@@ -428,14 +428,14 @@ def test_a_record_lists_the_prompts_that_use_it(as_bob, prompt, soul, by_alice):
 
 
 def test_an_edit_shows_how_many_prompts_it_rebuilt(as_bob, prompt, soul, settings):
-    form = {"label": "Calm", "text": "Be wise.", "revision": "2"}
+    form = {"name": "Calm", "text": "Be wise.", "revision": "2"}
     assert "1 prompt rebuilt." in submit(as_bob, "souls/calm/edit/", form)
     settings.DRAMATIS_BUILD_AT_ONCE = 0
-    form = {"label": "Calm", "text": "Be wiser.", "revision": "3"}
+    form = {"name": "Calm", "text": "Be wiser.", "revision": "3"}
     assert "1 prompt is being rebuilt." in submit(as_bob, "souls/calm/edit/", form)
 
 
 def test_an_edit_that_cannot_be_built_shows_an_error(as_bob, pilot, prompt, soul):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="gone")
-    form = {"label": "Calm", "text": "Be wise.", "revision": "2"}
+    form = {"name": "Calm", "text": "Be wise.", "revision": "2"}
     assert "could not be built and is unchanged" in submit(as_bob, "souls/calm/edit/", form)

@@ -54,8 +54,8 @@ def agent(workspace: Workspace) -> Agent:
     return make_agent(workspace, "pilot", layout="pi")
 
 
-def add_source(workspace: Workspace, disk: Path, location: str, label: str = "", **values) -> Source:
-    name = label or f"Source {location}"
+def add_source(workspace: Workspace, disk: Path, location: str, name: str = "", **values) -> Source:
+    name = name or f"Source {location}"
     source = make_source(workspace, disk / location.strip("/"), name, location=location, **values)
     refresh_and_trust(source)
     return source

@@ -107,5 +107,5 @@ def test_a_skill_with_an_invalid_name_is_used_by_no_agent(source, tmp_path, layo
     write(tmp_path / PATH, TEXT.replace("name: tea", "name: Best Tea"))
     refreshed(source)
     file = file_at(source, PATH)
-    assert file.state == "invalid"
+    assert file.status == "invalid"
     assert list_used(agent) == []

@@ -104,7 +104,8 @@ def test_skills_come_in_the_order_of_their_names(stage):
 @pytest.mark.parametrize(("off", "expected"), [("context", (0, 1)), ("skill", (1, 0))])
 def test_opal_leaves_out_what_is_switched_off(stage, off, expected):
     stage.write(".agents/skills/x/SKILL.md")
-    for result in (stage.up("", OPAL.without_kinds(off)), stage.tree(OPAL.without_kinds(off))):
+    harness = replace(OPAL, off=(off,))
+    for result in (stage.up("", harness), stage.tree(harness)):
         assert (len(result.files), len(result.skills)) == expected
 
 

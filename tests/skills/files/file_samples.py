@@ -39,8 +39,8 @@ def approve_file_at(source: Source, path: str = "AGENTS.md") -> Any:
     return approve_file(file, digest=file.latest.digest if file.latest and file.exists else "", by=BY)
 
 
-def make_source_in_every_state(workspace: Workspace, root: Path, **values: Any) -> Source:
-    """Create a source with one file in each state that the inbox shows."""
+def make_source_in_every_status(workspace: Workspace, root: Path, **values: Any) -> Source:
+    """Create a source with one file in each status that the inbox shows."""
     source = make_source(workspace, root, **values)
     for name in ("quarantined", "invalid", "missing", "changed"):
         write(root / name / "AGENTS.md", GOOD)

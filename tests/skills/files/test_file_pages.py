@@ -1,4 +1,4 @@
-"""Pages of a context file: text, state, history, and the actions that each role may take."""
+"""Pages of a context file: text, status, history, and the actions that each role may take."""
 
 import io
 import shutil
@@ -250,7 +250,7 @@ def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     file = file_at(source)
     response = as_bob.post(file_url(file, "approve/"), {"digest": file.latest.digest}, follow=True)
     assert "Approved: AGENTS.md." in response.content.decode()
-    assert (reload_file(file).state, reload_file(file).is_resolved) == ("current", True)
+    assert (reload_file(file).status, reload_file(file).is_resolved) == ("current", True)
     by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
     assert by_bob.filter(verb="approved", kind="file").count() == 1
 
@@ -272,17 +272,17 @@ def test_a_quarantined_revision_cannot_be_approved(poisoned, as_bob):
 def test_a_file_is_ignored_and_unignored(source, as_bob):
     file = file_at(source)
     as_bob.post(file_url(file, "ignore/"))
-    assert (reload_file(file).state, reload_file(file).active) == ("ignored", None)
+    assert (reload_file(file).status, reload_file(file).active) == ("ignored", None)
     page = as_bob.get(file_url(file)).content.decode()
     assert "left out of all prompts" in page
     assert "Stop ignoring" in page
     as_bob.post(file_url(file, "unignore/"))
-    assert (reload_file(file).state, reload_file(file).active.number) == ("new", 1)
+    assert (reload_file(file).status, reload_file(file).active.number) == ("new", 1)
 
 
 def test_an_action_redirects_to_the_page_it_came_from(source, as_bob, workspace):
     file = file_at(source)
-    back = f"/w/{workspace.slug}/inbox/?state=new"
+    back = f"/w/{workspace.slug}/inbox/?status=new"
     assert as_bob.post(file_url(file, "ignore/"), {"back": back}).url == back
     assert as_bob.post(file_url(file, "unignore/"), {"back": "https://evil.example/"}).url == file_url(file)
 
@@ -297,7 +297,7 @@ def waiver_data(file, **changes):
 
 def test_a_reviewer_waives_with_a_reason_and_a_last_day(poisoned, as_reviewer):
     assert as_reviewer.post(file_url(poisoned, "waive/"), waiver_data(poisoned)).status_code == 302
-    assert (reload_file(poisoned).state, reload_file(poisoned).active.number) == ("current", 2)
+    assert (reload_file(poisoned).status, reload_file(poisoned).active.number) == ("current", 2)
     page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "A quotation." in page
     assert "rita@example.com" in page
@@ -346,7 +346,7 @@ def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
     row = waive_findings(poisoned, digest=poisoned.latest.digest, reason="Why not.", until=until, by=BY)
     assert as_reviewer.post(file_url(poisoned, f"waivers/{row.pk}/end/")).status_code == 302
-    assert reload_file(poisoned).state == "quarantined"
+    assert reload_file(poisoned).status == "quarantined"
     page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "Ended" in page
     assert "End this exception?" not in page

@@ -4,15 +4,15 @@ import pytest
 from django.template import Context, Template
 
 from core.text.diff import diff_lines
-from skills.models import FileState
+from skills.models import FileStatus
 from skills.scanning import scan_text
 from skills.templatetags.context_files import (
-    STATE_TONES,
+    STATUS_TONES,
+    file_status_badge,
     glyphs,
     kind_label,
     render_excerpt,
     short_digest,
-    state_badge,
 )
 from skills.templatetags.text_html import MAX_FOLD_LINES, MAX_LINES, render_diff_lines, render_text_lines
 from tests.processor_time import measure_seconds
@@ -66,9 +66,9 @@ def test_a_scanner_excerpt_is_rendered_with_glyphs():
     assert render_excerpt("⟦U+FFFFFF⟧") == "⟦U+FFFFFF⟧"
 
 
-def test_states_kinds_and_digests_are_rendered():
-    assert set(STATE_TONES) == set(FileState.values)
-    assert "Quarantined" in state_badge("quarantined")
+def test_statuses_kinds_and_digests_are_rendered():
+    assert set(STATUS_TONES) == set(FileStatus.values)
+    assert "Quarantined" in file_status_badge("quarantined")
     assert (kind_label("base"), kind_label("odd")) == ("System prompt", "odd")
     assert short_digest("a" * 64) == f'<span class="dr-mono" title="{"a" * 64}">{"a" * 12}</span>'
 

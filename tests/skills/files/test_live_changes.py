@@ -7,8 +7,8 @@ import pytest
 
 from personas.agents.services import create_named_record
 from skills.files.services import StaleFileDigest, approve_file, revert_file
-from skills.files.states import is_live_without_review
-from skills.models import Approval, FileState, Source
+from skills.files.statuses import is_live_without_review
+from skills.models import Approval, FileStatus, Source
 from tests.factories import BY, make_source, refreshed
 from tests.skills.files.file_samples import approve_file_at, file_at, write
 
@@ -44,7 +44,7 @@ def get_seen_digest(file: Any) -> str:
 def test_a_new_source_is_not_approved_automatically(workspace, folder, as_alice):
     allowed_folder = make_source(workspace, folder).allowed_folder
     source = create_named_record(
-        Source, workspace, {"label": "New files", "allowed_folder": allowed_folder}, by=BY
+        Source, workspace, {"name": "New files", "allowed_folder": allowed_folder}, by=BY
     )
     assert source.approval == Approval.MANUAL
     form = as_alice.get(f"/w/{workspace.slug}/sources/new/").context["form"]
@@ -82,7 +82,7 @@ def test_a_reverted_change_can_be_approved_after_all(source, folder):
     approve_file(file, digest=get_seen_digest(file), by=BY)
     file.refresh_from_db()
     assert file.active == file.latest == file.approved
-    assert file.state == FileState.CURRENT
+    assert file.status == FileStatus.CURRENT
 
 
 def test_a_new_file_that_is_rejected_is_in_no_prompt(source, folder):
@@ -106,5 +106,5 @@ def test_a_file_restored_to_its_approved_bytes_needs_no_decision(source, folder)
     file = change(source, folder, "Be kind.\n")
     assert file.latest != file.approved
     assert file.latest.digest == file.approved.digest
-    assert file.state == FileState.CURRENT
+    assert file.status == FileStatus.CURRENT
     assert file.is_resolved

@@ -65,7 +65,7 @@ def test_a_reason_that_is_being_typed_stays_with_the_digest_that_was_viewed(sour
     assert 'id="file-waive"' not in part
     values = {"digest": viewed, "reason": "A test file", "until": "2099-01-01"}
     as_alice.post(f"/w/{file.workspace.slug}/files/{file.pk}/waive/", values)
-    assert file_at(source).state == "quarantined"
+    assert file_at(source).status == "quarantined"
 
 
 def test_a_page_that_becomes_quarantined_gets_the_form(source, as_alice, tmp_path):

@@ -63,7 +63,7 @@ def waive(file):
 
 def test_no_page_of_a_quarantined_file_shows_its_secrets(source, workspace, as_alice):
     file = file_at(source)
-    assert file.state == "quarantined"
+    assert file.status == "quarantined"
     for rest in ("", "peek/", "revisions/2/"):
         page = as_alice.get(url(workspace, file, rest)).content.decode()
         assert "Use ghp_" in page
@@ -133,7 +133,7 @@ def test_a_skill_with_a_secret_is_masked_listed_and_neither_copied_nor_exported_
     source = make_source(workspace, root, harnesses=["plain"])
     refreshed(source)
     file = file_at(source, TEA)
-    assert file.state == "invalid"
+    assert file.status == "invalid"
     for page in (
         url(workspace, file),
         f"/w/{workspace.slug}/skills/",

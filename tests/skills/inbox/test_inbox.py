@@ -35,7 +35,7 @@ from tests.skills.files.file_samples import (
     POISON,
     approve_file_at,
     file_at,
-    make_source_in_every_state,
+    make_source_in_every_status,
     write,
     write_skill,
 )
@@ -43,11 +43,11 @@ from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
 CABIN = "/w/cabin/inbox/"
-STATES = ["quarantined", "invalid", "missing", "changed", "new"]
+STATUSES = ["quarantined", "invalid", "missing", "changed", "new"]
 
 
 class InboxSource(NamedTuple):
-    """A source with a file in every state; made once per module because it takes long."""
+    """A source with a file in every status; made once per module because it takes long."""
 
     alice: User
     bob: User
@@ -65,7 +65,7 @@ def prepared(django_db_setup, django_db_blocker, tmp_path_factory):
             workspace = make_workspace("Harbour", owner=alice)
             join(workspace, bob)
             (top / "files").mkdir()
-            source = make_source_in_every_state(workspace, top / "files")
+            source = make_source_in_every_status(workspace, top / "files")
         shutil.copytree(top / "files", top / "pristine")
         yield InboxSource(alice, bob, source, top / "files", top / "pristine")
 
@@ -110,8 +110,8 @@ def inbox(workspace):
     return f"/w/{workspace.slug}/inbox/"
 
 
-def list_states(response):
-    return [row.file.state for row in response.context["rows"]]
+def list_statuses(response):
+    return [row.file.status for row in response.context["rows"]]
 
 
 def get_checkbox_value(file):
@@ -124,7 +124,7 @@ def get_checkbox_value(file):
 def test_pending_files_are_shown_by_severity_with_reasons(source, inbox, as_bob):
     response = as_bob.get(inbox)
     page = response.content.decode()
-    assert list_states(response) == STATES
+    assert list_statuses(response) == STATUSES
     assert "changes the displayed order" in page
     assert "Byte 21 (0xFF) is not UTF-8." in page
     assert "no longer in its source" in page
@@ -161,12 +161,12 @@ def test_settled_files_are_not_shown(source, inbox, as_bob):
     approve_file_at(source, "changed/AGENTS.md")
     approve_file_at(source, "missing/AGENTS.md")
     ignore_file(file_at(source, "invalid/AGENTS.md"), by=BY)
-    assert list_states(as_bob.get(inbox)) == ["quarantined", "new"]
+    assert list_statuses(as_bob.get(inbox)) == ["quarantined", "new"]
 
 
 def test_files_of_an_archived_source_are_not_shown(source, inbox, as_bob):
     archive_record(source, by=BY)
-    assert list_states(as_bob.get(inbox)) == []
+    assert list_statuses(as_bob.get(inbox)) == []
 
 
 def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
@@ -176,10 +176,10 @@ def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
     assert "All done" in as_bob.get(CABIN).content.decode()
 
 
-def test_state_source_and_search_filter_the_inbox_and_are_counted(source, inbox, as_bob, workspace, root):
+def test_status_source_and_search_filter_the_inbox_and_are_counted(source, inbox, as_bob, workspace, root):
     other = make_source(workspace, root / "new", "Other files")
     refreshed(other)
-    response = as_bob.get(inbox, {"state": "new"})
+    response = as_bob.get(inbox, {"status": "new"})
     assert [(tab["label"], tab["count"]) for tab in response.context["tabs"]] == [
         ("All", 6),
         ("Quarantined", 1),
@@ -188,23 +188,23 @@ def test_state_source_and_search_filter_the_inbox_and_are_counted(source, inbox,
         ("Changed", 1),
         ("New", 2),
     ]
-    assert [(one["label"], one["count"]) for one in response.context["sources"]] == [
+    assert [(one["name"], one["count"]) for one in response.context["sources"]] == [
         ("All sources", 2),
         ("House files", 1),
         ("Other files", 1),
     ]
-    assert len(list_states(as_bob.get(inbox, {"state": "new", "source": other.slug}))) == 1
-    assert list_states(as_bob.get(inbox, {"q": "INVALID/"})) == ["invalid"]
-    assert list_states(as_bob.get(inbox, {"state": "missing", "q": "changed"})) == []
+    assert len(list_statuses(as_bob.get(inbox, {"status": "new", "source": other.slug}))) == 1
+    assert list_statuses(as_bob.get(inbox, {"q": "INVALID/"})) == ["invalid"]
+    assert list_statuses(as_bob.get(inbox, {"status": "missing", "q": "changed"})) == []
     assert "No results" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
-    assert list_states(as_bob.get(inbox, {"source": "elsewhere"})) == []
+    assert list_statuses(as_bob.get(inbox, {"source": "elsewhere"})) == []
 
 
 @SOME_OR_ALL
 def test_invalid_parameters_show_the_unfiltered_inbox(source, inbox, as_bob, chosen):
-    odd = [{"state": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}]
+    odd = [{"status": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}]
     for address, captured in chosen(product((inbox, f"{inbox}live/"), odd)):
-        assert list_states(as_bob.get(address, captured)) == STATES, (address, captured)
+        assert list_statuses(as_bob.get(address, captured)) == STATUSES, (address, captured)
 
 
 def test_the_inbox_counts_the_agents_that_read_a_file(source, inbox, as_bob, workspace, root):
@@ -214,7 +214,7 @@ def test_the_inbox_counts_the_agents_that_read_a_file(source, inbox, as_bob, wor
     archive_record(agent, by=BY)
     gone = make_agent(workspace, "late")
     choose_context(gone, source, "plain", working_directory="missing", expected=gone.revision, by=BY)
-    readers = {row.file.state: row.reader_count for row in as_bob.get(inbox).context["rows"]}
+    readers = {row.file.status: row.reader_count for row in as_bob.get(inbox).context["rows"]}
     assert readers == {"new": 2, "missing": 1, "quarantined": 0, "invalid": 0, "changed": 0}
 
 
@@ -244,8 +244,8 @@ def test_refusals_of_the_last_refresh_are_shown_unless_they_have_a_row(source, i
     response = as_bob.get(inbox)
     [refused] = response.context["refused"]
     assert [one["path"] for one in refused.refusals] == ["pipe/AGENTS.md"]
-    assert list_states(response) == ["quarantined", "invalid", "invalid", "missing", "changed"]
-    assert as_bob.get(inbox, {"state": "new"}).context["refused"] == []
+    assert list_statuses(response) == ["quarantined", "invalid", "invalid", "missing", "changed"]
+    assert as_bob.get(inbox, {"status": "new"}).context["refused"] == []
     (root / "pipe/AGENTS.md").unlink()
     refreshed(source)
     assert as_bob.get(inbox).context["refused"] == []
@@ -318,9 +318,9 @@ def test_a_long_inbox_has_pages(cabin, tmp_path, as_bob):
     for number in range(53):
         write(tmp_path / f"{number:02}/AGENTS.md", GOOD)
     refreshed(source)
-    assert len(list_states(as_bob.get(CABIN))) == 50
+    assert len(list_statuses(as_bob.get(CABIN))) == 50
     response = as_bob.get(CABIN, {"page": "2"})
-    assert len(list_states(response)) == 3
+    assert len(list_statuses(response)) == 3
     assert response.context["back"].endswith("?page=2")
 
 
@@ -386,19 +386,19 @@ def test_only_the_checked_files_are_approved(source, inbox, as_bob):
         f"{inbox}approve/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
     )
     assert "2 files approved." in response.content.decode()
-    assert list_states(response) == ["quarantined", "invalid", "new"]
+    assert list_statuses(response) == ["quarantined", "invalid", "new"]
 
 
 def test_checkbox_values_are_short_and_expanded_from_the_page(source, inbox, as_bob):
     rows = as_bob.get(inbox).context["rows"]
     data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "pick": [rows[-1].checkbox_value]}
-    assert list_states(as_bob.post(f"{inbox}approve/", data, follow=True)) == STATES[:-1]
+    assert list_statuses(as_bob.post(f"{inbox}approve/", data, follow=True)) == STATUSES[:-1]
 
 
 def test_all_files_of_the_page_can_be_approved_at_once(source, inbox, as_bob):
     rows = [row for row in as_bob.get(inbox).context["rows"] if row.is_approvable]
     data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "everything": "1"}
-    assert list_states(as_bob.post(f"{inbox}approve/", data, follow=True)) == ["quarantined", "invalid"]
+    assert list_statuses(as_bob.post(f"{inbox}approve/", data, follow=True)) == ["quarantined", "invalid"]
 
 
 def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(source, inbox, as_bob, root):
@@ -411,7 +411,7 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
     page = response.content.decode()
     assert "changed/AGENTS.md: The file changed after you opened this page." in page
     assert "1 file approved." in page
-    assert list_states(response) == ["quarantined", "invalid", "missing", "changed"]
+    assert list_statuses(response) == ["quarantined", "invalid", "missing", "changed"]
     assert file_at(source, "changed/AGENTS.md").approved.number == 1
 
 
@@ -430,7 +430,7 @@ def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):
         response = as_bob.post(f"{inbox}approve/", {"pick": picks}, follow=True)
         assert "Select the files that you want to approve." in response.content.decode(), picks
-        assert list_states(response) == STATES, picks
+        assert list_statuses(response) == STATUSES, picks
 
 
 def test_a_foreign_file_cannot_be_selected(source, inbox, as_bob, elsewhere, root):
@@ -442,7 +442,7 @@ def test_a_foreign_file_cannot_be_selected(source, inbox, as_bob, elsewhere, roo
 
 
 def test_approval_redirects_back_but_never_to_another_site(source, inbox, as_bob):
-    back = f"{inbox}?state=new"
+    back = f"{inbox}?status=new"
     assert as_bob.post(f"{inbox}approve/", {"back": back}).url == back
     for bad in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", ""):
         assert as_bob.post(f"{inbox}approve/", {"back": bad}).url == inbox

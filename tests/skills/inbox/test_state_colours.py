@@ -1,10 +1,10 @@
-"""A state has the same colour on every page, and quarantine says what to do."""
+"""A status has the same colour on every page, and quarantine says what to do."""
 
 import re
 
 import pytest
 
-from tests.skills.files.file_samples import file_at, make_source_in_every_state
+from tests.skills.files.file_samples import file_at, make_source_in_every_status
 
 pytestmark = pytest.mark.django_db
 
@@ -14,7 +14,7 @@ BADGE = re.compile(r'dr-badge dr-badge-(\w+)">(New|Changed|Quarantined|Invalid|M
 @pytest.fixture
 def source(workspace, tmp_path, settings):
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    return make_source_in_every_state(workspace, tmp_path)
+    return make_source_in_every_status(workspace, tmp_path)
 
 
 def test_inbox_source_and_file_pages_use_the_same_colours(as_alice, workspace, source):
@@ -25,8 +25,8 @@ def test_inbox_source_and_file_pages_use_the_same_colours(as_alice, workspace, s
     colours: dict[str, set[str]] = {}
     for page in pages:
         html = as_alice.get(f"/w/{workspace.slug}/{page}").content.decode()
-        for tone, state in BADGE.findall(html):
-            colours.setdefault(state, set()).add(tone)
+        for tone, status in BADGE.findall(html):
+            colours.setdefault(status, set()).add(tone)
     assert {"New", "Changed", "Quarantined"} <= set(colours)
     assert all(len(tones) == 1 for tones in colours.values()), colours
 

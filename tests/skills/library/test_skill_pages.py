@@ -18,7 +18,7 @@ from personas.models import AuditEvent, Revision
 from prompts.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_contexts
 from skills.files.services import assign_skill_file, ignore_file
-from skills.library.list import SkillFilter, get_found_state, list_skill_entries, load_skill_items
+from skills.library.list import SkillFilter, get_found_status, list_skill_entries, load_skill_items
 from skills.models import AssignedTo, Skill, Source
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.module_fixtures import put_back
@@ -116,24 +116,24 @@ NARROWED: list[tuple[dict[str, str], list[str]]] = [
     ({}, ["", "brew", "evil", "tea", "tea", "wait"]),
     ({"where": "here"}, ["brew"]),
     ({"where": "found"}, ["", "evil", "tea", "tea", "wait"]),
-    ({"state": "trusted"}, ["brew", "tea", "tea"]),
-    ({"state": "waiting"}, ["wait"]),
-    ({"state": "quarantined"}, ["evil"]),
-    ({"state": "invalid"}, [""]),
-    ({"state": "missing"}, []),
-    ({"state": "aside"}, ["gone"]),
+    ({"status": "trusted"}, ["brew", "tea", "tea"]),
+    ({"status": "pending"}, ["wait"]),
+    ({"status": "quarantined"}, ["evil"]),
+    ({"status": "invalid"}, [""]),
+    ({"status": "missing"}, []),
+    ({"status": "ignored"}, ["gone"]),
     ({"source": "house-files"}, ["", "evil", "tea", "tea", "wait"]),
     ({"source": "house-files", "where": "here"}, []),
     ({"q": "other"}, ["tea"]),
     ({"q": "BREW"}, ["brew"]),
     ({"q": "github"}, ["tea"]),
     ({"q": "%"}, []),
-    ({"state": "nonsense", "source": "nonsense"}, ["", "brew", "evil", "tea", "tea", "wait"]),
+    ({"status": "nonsense", "source": "nonsense"}, ["", "brew", "evil", "tea", "tea", "wait"]),
 ]
 
 
 @SOME_OR_ALL
-def test_the_list_is_filtered_by_search_location_state_and_source(workspace, source, as_bob, chosen):
+def test_the_list_is_filtered_by_search_location_status_and_source(workspace, source, as_bob, chosen):
     make_skill(workspace, "brew", description="Brews.")
     gone = make_skill(workspace, "gone")
     as_bob.post(f"/w/{workspace.slug}/skills/{gone.name}/archive/")
@@ -141,29 +141,29 @@ def test_the_list_is_filtered_by_search_location_state_and_source(workspace, sou
         assert list_names(as_bob, workspace, **params) == names, params
 
 
-def test_an_ignored_skill_is_listed_only_under_aside(workspace, source, as_bob):
+def test_an_ignored_skill_is_listed_only_under_ignored(workspace, source, as_bob):
     ignore_file(get_skill_file(source, f"{HERE}/wait"), by=BY)
     assert "wait" not in list_names(as_bob, workspace)
-    assert list_names(as_bob, workspace, state="aside") == ["wait"]
+    assert list_names(as_bob, workspace, status="ignored") == ["wait"]
 
 
-def test_the_badge_and_the_filter_use_the_same_state(workspace, source, tree):
+def test_the_badge_and_the_filter_use_the_same_status(workspace, source, tree):
     write_skill(tree, f"{HERE}/tea", skill_text("tea", "Makes stronger tea."))
     (tree / HERE / "wait" / "SKILL.md").unlink()
     refreshed(source)
     ignore_file(get_skill_file(source, f"{GITHUB}/tea"), by=BY)
-    for state in ("trusted", "waiting", "quarantined", "invalid", "missing", "aside"):
-        entries = list_skill_entries(workspace, SkillFilter(state=state))
+    for status in ("trusted", "pending", "quarantined", "invalid", "missing", "ignored"):
+        entries = list_skill_entries(workspace, SkillFilter(status=status))
         rows = load_skill_items(workspace, entries, [entry for entry in entries if entry.is_match])
-        assert [get_found_state(row.file) for row in rows if row.file] == [state] * len(rows)
-        assert len(rows) == {"trusted": 0}.get(state, 1)
+        assert [get_found_status(row.file) for row in rows if row.file] == [status] * len(rows)
+        assert len(rows) == {"trusted": 0}.get(status, 1)
 
 
 def test_a_changed_skill_is_listed_with_the_text_in_force(workspace, source, tree, as_bob):
     write_skill(tree, f"{HERE}/tea", skill_text("tea", "Makes stronger tea."))
     refreshed(source)
     row = get_rows(as_bob.get(f"/w/{workspace.slug}/skills/"))["tea", f"{HERE}/tea/SKILL.md"]
-    assert (row.state, row.description) == ("waiting", "Makes tea.")
+    assert (row.status, row.description) == ("pending", "Makes tea.")
 
 
 def test_the_list_needs_few_queries_whatever_its_length(workspace, source, tree, as_bob):

@@ -53,9 +53,9 @@ def crowd(root, count: int, folder: str = RULES) -> None:
         (root / folder / f"rule-{number:04}.md").write_text(GOOD)
 
 
-def states(source: Source) -> dict[str, str]:
+def statuses(source: Source) -> dict[str, str]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return dict(rows.values_list("path", "state"))
+    return dict(rows.values_list("path", "status"))
 
 
 def limit_tree(caps: DiscoveryCaps):
@@ -77,7 +77,7 @@ def test_a_crowded_folder_does_not_starve_the_others(source, root, as_alice, req
     write(root / "walk/AGENTS.md", "Changed in the meantime.\n")
     write(root / "zoo/AGENTS.md", GOOD)
     run = refreshed(source)
-    files = states(source)
+    files = statuses(source)
     assert (run.status, run.seen, len(files)) == ("done", caps.files + 5, caps.folder_files + 4)
     assert {"AGENTS.md", f"{RULES}/zebra.md", "odd/CLAUDE.md", "walk/AGENTS.md", "zoo/AGENTS.md"} <= set(
         files
@@ -106,7 +106,7 @@ def test_files_of_the_folder_that_are_removed_are_missing_and_the_run_recovers(s
     (root / "odd/CLAUDE.md").unlink()
     crowd(root, 11)
     run = refreshed(source)
-    missing = {path for path, state in states(source).items() if state == "missing"}
+    missing = {path for path, status in statuses(source).items() if status == "missing"}
     assert missing == {f"{RULES}/zebra.md", "odd/CLAUDE.md"}
     assert "1 were skipped" in run.error
     (root / RULES / "rule-0000.md").unlink()
@@ -129,7 +129,7 @@ def test_known_files_beyond_the_limit_keep_their_last_good_revision(source, root
         texts = [file.active.content.text for file in files.values()]
         assert texts == ["A later text.\n"] * 10 + [GOOD] * 20
         assert all("at most 10" in files[name].problem for name in names[10:])
-        assert "missing" not in states(source).values()
+        assert "missing" not in statuses(source).values()
     monkeypatch.undo()
     with override_settings(DRAMATIS_SOURCE_ROOTS=[root]):
         refreshed(source)
@@ -143,7 +143,7 @@ def test_the_total_limit_is_shared_and_nothing_known_is_missing(source, root, mo
     monkeypatch.setattr("skills.refresh.services.discover_tree", limit_tree(DiscoveryCaps(files=34)))
     (root / "odd/CLAUDE.md").unlink()
     run = refreshed(source)
-    files = states(source)
+    files = statuses(source)
     shares = [sum(path.startswith(f"{folder}/") for path in files) for folder in "abc"]
     assert (run.status, shares) == ("failed", [11, 10, 10])
     assert "There are 93 files, and at most 34 are read." in run.error
@@ -158,8 +158,8 @@ def test_pushed_files_have_the_same_limit(workspace, monkeypatch):
     monkeypatch.setattr(DiscoveryCaps, "lowest_with", lambda self, other: low)
     push_and_refresh(source, {f"a/.claude/rules/{number}.md": GOOD for number in range(20, 40)})
     push_and_refresh(source, {"b/AGENTS.md": GOOD})
-    assert len(states(source)) == 11
-    assert "b/AGENTS.md" in states(source)
+    assert len(statuses(source)) == 11
+    assert "b/AGENTS.md" in statuses(source)
 
 
 # --- shares --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from personas.models import AuditEvent
-from skills.models import ContextFile, FileState, RefreshRun
+from skills.models import ContextFile, FileStatus, RefreshRun
 from skills.refresh.holds import HoldChanged, confirm_removal, is_mass_removal
 from skills.refresh.runs import (
     claim_run,
@@ -74,9 +74,9 @@ def used_paths(source) -> list[str]:
     return sorted(rows.exclude(active=None).values_list("path", flat=True))
 
 
-def states(source) -> set[str]:
+def statuses(source) -> set[str]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    return set(rows.values_list("state", flat=True))
+    return set(rows.values_list("status", flat=True))
 
 
 def run_queued(run: Any) -> Any:
@@ -121,7 +121,7 @@ def test_an_empty_root_is_held_and_every_file_stays_in_use(source, tree):
     assert (run.status, run.missing, run.outcome) == ("held", 5, {})
     assert sorted(run.missing_paths) == sorted(NAMES)
     assert "5 of 5" in run.error
-    assert (used_paths(source), states(source)) == (sorted(NAMES), {FileState.NEW})
+    assert (used_paths(source), statuses(source)) == (sorted(NAMES), {FileStatus.NEW})
     assert get_source_hold(source) == run
 
 
@@ -158,7 +158,7 @@ def test_files_that_are_back_end_the_hold_by_themselves(source, tree):
     write_tree(tree)
     assert refreshed(source).status == "done"
     assert get_source_hold(source) is None
-    assert (used_paths(source), states(source)) == (sorted(NAMES), {FileState.NEW})
+    assert (used_paths(source), statuses(source)) == (sorted(NAMES), {FileStatus.NEW})
     assert verbs(source)[-2:] == ["held removal", "ended hold"]
 
 
@@ -190,7 +190,7 @@ def test_a_confirmed_removal_removes_the_files(source, tree):
     empty(tree)
     run = confirm(source, refreshed(source))
     assert (run.status, run.outcome, run.cause) == ("done", {"missing": 5}, "confirmed")
-    assert (used_paths(source), states(source)) == ([], {FileState.MISSING})
+    assert (used_paths(source), statuses(source)) == ([], {FileStatus.MISSING})
     assert get_source_hold(source) is None
     assert verbs(source)[-2:] == ["held removal", "confirmed removal"]
 
@@ -229,7 +229,7 @@ def test_only_a_held_refresh_of_the_same_source_can_be_confirmed(source, tree, w
         confirm_removal(source, get_refresh_progress(source).runs[0].pk, by=BY)
     empty(tree)
     held = refreshed(source)
-    other = make_source(workspace, tree, label="Other")
+    other = make_source(workspace, tree, name="Other")
     with pytest.raises(HoldChanged):
         confirm_removal(other, held.pk, by=BY)
     confirm(source, held)

@@ -1,4 +1,4 @@
-"""A refresh stores revisions, states and the effective revision."""
+"""A refresh stores revisions, statuses and the effective revision."""
 
 import os
 from datetime import timedelta
@@ -64,7 +64,7 @@ def test_a_first_refresh_stores_files_and_their_text(source):
     file = file_at(source)
     assert (run.status, run.seen, run.read, run.refused) == ("done", 2, 2, 0)
     assert run.outcome == {"new": 2}
-    assert (file.state, file.file_kind, file.active.content.text) == ("new", "context", "Be kind.\n")
+    assert (file.status, file.file_kind, file.active.content.text) == ("new", "context", "Be kind.\n")
 
 
 def test_a_second_refresh_reads_nothing_and_writes_only_its_run(source):
@@ -85,7 +85,7 @@ def test_a_change_is_a_new_revision_and_goes_into_force(source, tree):
     rewrite(tree / "AGENTS.md", "Be very kind.\n")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.latest.number, file.active.number) == ("changed", 2, 2)
+    assert (file.status, file.latest.number, file.active.number) == ("changed", 2, 2)
     assert file.revisions.get(number=1).last_seen_at == file.latest.first_seen_at
 
 
@@ -110,7 +110,7 @@ def test_a_poisoned_revision_waits_while_the_last_good_one_stays(source, tree):
     rewrite(tree / "AGENTS.md", POISON)
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.latest.verdict, file.active.number) == ("quarantined", "blocked", 1)
+    assert (file.status, file.latest.verdict, file.active.number) == ("quarantined", "blocked", 1)
     assert file.active.content.text == "Be kind.\n"
     assert {finding["severity"] for finding in file.latest.findings} == {"block"}
 
@@ -122,10 +122,10 @@ def test_a_waiver_lets_exactly_that_content_in(source, tree):
     assert file.active is None
     until = timezone.now().date() + timedelta(days=3)
     waive_findings(file, digest=file.latest.digest, reason="A quotation.", until=until, by=BY)
-    assert (file_at(source).state, file_at(source).active.number) == ("current", 1)
+    assert (file_at(source).status, file_at(source).active.number) == ("current", 1)
     rewrite(tree / "AGENTS.md", POISON + "more\n")
     refreshed(source)
-    assert (file_at(source).state, file_at(source).active.number) == ("quarantined", 1)
+    assert (file_at(source).status, file_at(source).active.number) == ("quarantined", 1)
 
 
 def test_an_untrusted_skill_reaches_no_agent_until_someone_trusts_it(source, tree):
@@ -136,7 +136,7 @@ def test_an_untrusted_skill_reaches_no_agent_until_someone_trusts_it(source, tre
     assert file_at(source, path).active.number == 1
     rewrite(tree / path, (tree / path).read_text() + "Wait.\n")
     refreshed(source)
-    assert (file_at(source, path).state, file_at(source, path).active.number) == ("changed", 1)
+    assert (file_at(source, path).status, file_at(source, path).active.number) == ("changed", 1)
 
 
 def test_a_removed_file_leaves_and_returns(source, tree):
@@ -144,11 +144,11 @@ def test_a_removed_file_leaves_and_returns(source, tree):
     (tree / "AGENTS.md").rename(tree / "gone")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.active, file.latest.last_seen_at is None) == ("missing", None, False)
+    assert (file.status, file.active, file.latest.last_seen_at is None) == ("missing", None, False)
     (tree / "gone").rename(tree / "AGENTS.md")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.active.number, file.latest.last_seen_at) == ("new", 1, None)
+    assert (file.status, file.active.number, file.latest.last_seen_at) == ("new", 1, None)
 
 
 def test_an_unreadable_file_keeps_its_last_valid_text(source, tree):
@@ -157,7 +157,7 @@ def test_an_unreadable_file_keeps_its_last_valid_text(source, tree):
     os.mkfifo(tree / "AGENTS.md")
     refreshed(source)
     file = file_at(source)
-    assert (file.state, file.active.number) == ("invalid", 1)
+    assert (file.status, file.active.number) == ("invalid", 1)
     assert file.problem
 
 
@@ -190,7 +190,7 @@ def test_an_ignored_file_stays_out_whatever_its_text(source, tree):
     ignore_file(file_at(source), by=BY)
     rewrite(tree / "AGENTS.md", "Other words.\n")
     refreshed(source)
-    assert (file_at(source).state, file_at(source).active) == ("ignored", None)
+    assert (file_at(source).status, file_at(source).active) == ("ignored", None)
 
 
 def test_equal_contents_are_stored_once(source, tree):
@@ -207,4 +207,4 @@ def test_a_withdrawn_root_is_not_read_and_nothing_goes_missing(source, settings)
     run = refreshed(source)
     assert (run.status, run.seen) == ("failed", 0)
     assert "no longer allow" in RefreshRun.unscoped.get(pk=run.pk).error
-    assert file_at(source).state == "new"
+    assert file_at(source).status == "new"

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from core.task_queue import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
+from core.circuit_breaker import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
 from personas.records.services import archive_record, edit_record
 from skills import tasks
 from skills.models import ContextFile, RefreshRun, RunStatus
@@ -31,7 +31,7 @@ from skills.refresh.runs import (
     save_run_progress,
 )
 from skills.refresh.services import SourceEdited, refresh_source
-from skills.rule_sets.effective import list_effective_harnesses
+from skills.rule_sets.effective import get_effective_harnesses
 from skills.sources.locks import lock_source
 from tests.database_locks import patient_connection
 from tests.factories import BY, make_source, refreshed
@@ -203,9 +203,8 @@ def test_a_lost_run_is_replaced_and_its_worker_can_no_longer_store(source, tmp_p
 def late_words(source, folder: Path) -> str:
     """Return the effective text after a worker that counted as dead resumes with the old text."""
     late = claimed(source)
-    old = refresh_services.discover_source(
-        late.source, list_effective_harnesses(source.workspace, source.harnesses), noticed
-    )
+    rules = get_effective_harnesses(source.workspace)
+    old = refresh_services.discover_source(late.source, [rules[name] for name in source.harnesses], noticed)
     lapse(late)
     requeue_lost_runs(timezone.now())
     (folder / "AGENTS.md").write_text("Be very kind.\n")
@@ -419,12 +418,12 @@ def test_the_breaker_opens_after_a_few_failures_and_tries_again_after_a_pause():
     for _ in range(MAX_FAILURES):
         assert not breaker.is_open
         breaker.record_failure()
-    states = [breaker.is_open]
+    statuses = [breaker.is_open]
     now[0] += OPEN_SECONDS
-    states.append(breaker.is_open)
+    statuses.append(breaker.is_open)
     breaker.record_failure()
-    states.append(breaker.is_open)
+    statuses.append(breaker.is_open)
     breaker.record_success()
     breaker.record_failure()
-    states.append(breaker.is_open)
-    assert states == [True, False, True, False]
+    statuses.append(breaker.is_open)
+    assert statuses == [True, False, True, False]

@@ -12,7 +12,7 @@ from skills.discovery.harness_json import harness_to_json, parse_harness
 from skills.discovery.harnesses import HARNESSES, PLAIN
 from skills.models import ContextFile, RefreshRun, RuleSet
 from skills.rule_sets.descriptions import describe_caps, describe_harness_files, describe_rules
-from skills.rule_sets.effective import list_effective_harnesses
+from skills.rule_sets.effective import get_effective_harnesses
 from skills.rule_sets.services import reset_rules, save_rules
 from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -78,13 +78,13 @@ def test_the_first_change_makes_a_copy(workspace):
     save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     copy = copies(workspace).get()
     assert (copy.harness, copy.revision) == ("plain", 1)
-    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert get_effective_harnesses(workspace)["plain"].rules[0].paths == ("HOUSE.md",)
     assert AuditEvent.objects.in_workspace(workspace).latest("pk").kind == "rule_set"
 
 
 def test_the_copy_of_one_workspace_is_not_anothers(workspace, elsewhere):
     save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
-    assert list_effective_harnesses(elsewhere, ["plain"]) == [PLAIN]
+    assert get_effective_harnesses(elsewhere)["plain"] == PLAIN
 
 
 def test_the_built_in_rules_need_no_copy(workspace):
@@ -95,11 +95,11 @@ def test_the_built_in_rules_need_no_copy(workspace):
 def test_a_reset_lays_the_copy_aside_and_an_edit_brings_it_back(workspace):
     save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
-    assert list_effective_harnesses(workspace, ["plain"]) == [PLAIN]
+    assert get_effective_harnesses(workspace)["plain"] == PLAIN
     save_rules(workspace, "plain", complete_rules("ROOF.md"), expected_revision=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (2, False)
-    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
+    assert get_effective_harnesses(workspace)["plain"].rules[0].paths == ("ROOF.md",)
 
 
 def test_the_very_rules_that_were_laid_aside_come_back_too(workspace):
@@ -185,12 +185,12 @@ def test_saving_what_is_there_already_changes_nothing(workspace, source, as_alic
 def test_a_kind_is_switched_off_and_on(workspace, source, as_alice):
     rules = as_alice.get(address(workspace, "edit/")).context["form"]["rules"].value()
     save(as_alice, workspace, rules, kinds=["context"])
-    assert list_effective_harnesses(workspace, ["plain"])[0].off == ("skill",)
+    assert get_effective_harnesses(workspace)["plain"].off == ("skill",)
     page = as_alice.get(address(workspace)).content.decode()
     assert "Off" in page
     assert as_alice.get(address(workspace, "edit/")).context["form"]["kinds"].value() == ["context"]
     save(as_alice, workspace, rules, revision=1)
-    assert list_effective_harnesses(workspace, ["plain"])[0].off == ()
+    assert get_effective_harnesses(workspace)["plain"].off == ()
 
 
 FAULTS = [
@@ -238,17 +238,17 @@ def test_someone_elses_change_is_shown_before_it_is_overwritten(workspace, as_al
     assert answer.status_code == 409
     assert "HOUSE.md" in answer.content.decode()
     save(as_alice, workspace, with_paths("ROOF.md"), revision=0, overwrite="1")
-    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
+    assert get_effective_harnesses(workspace)["plain"].rules[0].paths == ("ROOF.md",)
 
 
 def test_a_reset_and_its_undo_request_refreshes(workspace, source, as_alice):
     save(as_alice, workspace, with_paths("HOUSE.md"))
     refreshed(source)
     as_alice.post(address(workspace, "reset/"))
-    assert list_effective_harnesses(workspace, ["plain"]) == [PLAIN]
+    assert get_effective_harnesses(workspace)["plain"] == PLAIN
     refreshed(source)
     as_alice.post(address(workspace, "restore/"))
-    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert get_effective_harnesses(workspace)["plain"].rules[0].paths == ("HOUSE.md",)
     assert causes(source) == ["rules", "rules", "rules"]
 
 
@@ -260,7 +260,7 @@ def test_history_shows_json_and_an_old_revision_comes_back(workspace, source, as
     assert "ROOF.md" in page
     refreshed(source)
     as_alice.post(address(workspace, "history/1/restore/"))
-    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert get_effective_harnesses(workspace)["plain"].rules[0].paths == ("HOUSE.md",)
     assert causes(source)[-1] == "rules"
 
 

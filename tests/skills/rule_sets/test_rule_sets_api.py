@@ -70,7 +70,7 @@ def test_a_revision_is_listed_and_restored(admin):
 
 def test_sources_that_use_the_rules_are_refreshed(admin, workspace, tmp_path):
     make_source(workspace, tmp_path, harnesses=["plain"])
-    make_source(workspace, tmp_path, label="Other", harnesses=["opal"])
+    make_source(workspace, tmp_path, name="Other", harnesses=["opal"])
     etag = put(admin, RULES)["ETag"]
     assert count_runs(workspace) == 1
     put(admin, RULES, etag)

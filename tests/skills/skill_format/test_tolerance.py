@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts.assembly.file_sections import remove_leading_comments
-from prompts.assembly.inputs import ContextFile
+from prompts.assembly.inputs import ContextFileInput
 from skills.skill_format.parser import SkillFlaw, parse_skill, read_workspace_file, strip_leading_comments
 from skills.skill_format.tolerance import (
     HARNESS_TOLERANCES,
@@ -134,7 +134,7 @@ def test_comments_at_the_top_go_and_all_others_stay(text, rest):
 
 @given(st.text(st.sampled_from("<!-> \na"), max_size=60))
 def test_the_assembly_strips_comments_alike(text):
-    assert strip_leading_comments(text) == remove_leading_comments(ContextFile("AGENTS.md", text)).text
+    assert strip_leading_comments(text) == remove_leading_comments(ContextFileInput("AGENTS.md", text)).text
 
 
 def test_a_workspace_file_is_read_like_any_other_text():

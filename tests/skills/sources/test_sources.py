@@ -155,7 +155,7 @@ def test_hard_links_are_allowed_in_the_form_of_a_folder(workspace, source, as_ad
     created = Source.objects.in_workspace(workspace).get(slug="team-files")
     assert created.allow_hard_links
     assert "Hard links" in page_text(as_admin.get(address(created)))
-    as_admin.post(f"/w/{workspace.slug}/sources/new/", body | {"label": "Pushed", "source_kind": "pushed"})
+    as_admin.post(f"/w/{workspace.slug}/sources/new/", body | {"name": "Pushed", "source_kind": "pushed"})
     assert not Source.objects.in_workspace(workspace).get(slug="pushed").allow_hard_links
 
 
@@ -166,7 +166,7 @@ def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source,
     refreshed(source)
     rows = ContextFile.objects.in_workspace(source.workspace_id)
     file: Any = rows.get(source=source, path="AGENTS.md")
-    assert (file.state, file.active.number) == ("invalid", 1)
+    assert (file.status, file.active.number) == ("invalid", 1)
     for url in (address(source), f"/w/{source.workspace.slug}/files/{file.pk}/"):
         assert "The file has 2 hard links" in page_text(as_alice.get(url))
 
@@ -199,7 +199,7 @@ def test_a_skill_that_refers_to_a_file_outside_its_folder_is_named_in_each_run(s
 
 
 def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, source):
-    values = {"label": "Twin", "allowed_folder": source.allowed_folder, "harnesses": ["plain"]}
+    values = {"name": "Twin", "allowed_folder": source.allowed_folder, "harnesses": ["plain"]}
     created, run = add_source(workspace, values, by=BY)
     assert run.source == created
     before = RefreshRun.unscoped.count()
@@ -255,7 +255,7 @@ def test_without_a_grant_the_form_explains_what_an_operator_must_do(elsewhere, a
 
 def test_editors_refresh_and_admins_manage(workspace, source, as_bob, as_viewer):
     assert as_bob.get(f"/w/{workspace.slug}/sources/new/").status_code == 403
-    assert as_bob.post(address(source, "edit/"), {"label": "Mine"}).status_code == 403
+    assert as_bob.post(address(source, "edit/"), {"name": "Mine"}).status_code == 403
     assert as_bob.post(address(source, "archive/")).status_code == 403
     assert as_bob.post(address(source, "refresh/")).status_code == 302
     assert as_viewer.post(address(source, "refresh/")).status_code == 403
@@ -274,7 +274,7 @@ def test_members_see_only_the_buttons_they_may_press_and_none_is_a_link(source, 
 
 
 def edited(source, **more):
-    return new_source(source.allowed_folder, label=source.label, revision=source.revision) | more
+    return new_source(source.allowed_folder, name=source.name, revision=source.revision) | more
 
 
 def test_an_edit_requests_a_refresh(source, as_alice):
@@ -359,7 +359,7 @@ def test_a_rescan_evaluates_the_known_files_again(workspace, tree):
 # --- page content --------------------------------------------------------------------------------------
 
 
-def test_the_list_shows_state_files_and_readers(source, as_alice, agent, by_alice, workspace):
+def test_the_list_shows_status_files_and_readers(source, as_alice, agent, by_alice, workspace):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
     page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
     assert "Not refreshed yet" in page
@@ -397,7 +397,7 @@ def test_the_list_needs_the_same_number_of_queries_for_any_length(workspace, tre
     assert len(queries_of_four) <= 10, "\n".join(queries_of_four)  # nine, and the count of the inbox
 
 
-def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(source, tree, as_alice):
+def test_the_page_shows_files_with_their_statuses_and_refusals_with_their_reasons(source, tree, as_alice):
     (tree / "OPAL.md").mkdir()
     refreshed(source)
     page = page_text(as_alice.get(address(source)))
@@ -408,14 +408,14 @@ def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(
     assert re.search(r"\b\d+ s\b", page)
 
 
-def test_files_are_narrowed_by_state(source, as_alice):
+def test_files_are_narrowed_by_status(source, as_alice):
     refreshed(source)
-    ContextFile.objects.in_workspace(source.workspace_id).filter(path="AGENTS.md").update(state="invalid")
-    page = page_text(as_alice.get(address(source, "?state=invalid")))
+    ContextFile.objects.in_workspace(source.workspace_id).filter(path="AGENTS.md").update(status="invalid")
+    page = page_text(as_alice.get(address(source, "?status=invalid")))
     assert "1–1 of 1" in page
     assert "deep/AGENTS.md" not in page
-    assert "No files with this status" in page_text(as_alice.get(address(source, "?state=missing")))
-    assert "1–2 of 2" in page_text(as_alice.get(address(source, "?state=made-up&page=x")))
+    assert "No files with this status" in page_text(as_alice.get(address(source, "?status=missing")))
+    assert "1–2 of 2" in page_text(as_alice.get(address(source, "?status=made-up&page=x")))
 
 
 def test_a_withdrawn_root_is_reported_and_its_files_stay(source, as_alice, settings):
@@ -447,20 +447,20 @@ def live(browser, source, **query):
     return browser.get(address(source, "live/"), query)
 
 
-def get_progress_state(answer):
+def get_progress_status(answer):
     return answer.context["progress"].signature, answer.context["progress"].last_finished_pk
 
 
 def test_live_parts_are_silent_while_nothing_happens(source, as_viewer):
     refreshed(source)
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     quiet = live(as_viewer, source, seen=signature, ended=ended)
     assert (quiet.status_code, quiet.content) == (204, b"")
 
 
 def test_progress_is_shown_during_a_refresh(source, as_viewer):
     refreshed(source)
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     run = request_refresh(source, cause="person", by=BY)
     assert "Waiting to start" in page_text(live(as_viewer, source, seen=signature, ended=ended))
     runs_of(source).filter(pk=run.pk).update(
@@ -470,16 +470,16 @@ def test_progress_is_shown_during_a_refresh(source, as_viewer):
     figures = page_text(answer)
     assert all(f"<dd>{number}</dd>" in figures for number in (41, 7, 3))
     assert "source-results" not in figures
-    signature, _ = get_progress_state(answer)
+    signature, _ = get_progress_status(answer)
     assert live(as_viewer, source, seen=signature, ended=ended).status_code == 204
     runs_of(source).filter(pk=run.pk).update(seen=42)
     assert live(as_viewer, source, seen=signature, ended=ended).status_code == 200
 
 
 def test_the_end_of_a_refresh_updates_the_files(source, as_viewer):
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     refreshed(source)
-    over = page_text(live(as_viewer, source, seen=signature, ended=ended, state="new"))
+    over = page_text(live(as_viewer, source, seen=signature, ended=ended, status="new"))
     assert 'id="source-results" hx-swap-oob="outerHTML"' in over
     assert "Refresh finished: Done." in over
     assert "deep/AGENTS.md" in over
@@ -489,7 +489,7 @@ def test_the_end_of_a_refresh_updates_the_files(source, as_viewer):
 
 def test_a_poll_needs_few_queries(source, as_viewer):
     refreshed(source)
-    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    signature, ended = get_progress_status(as_viewer.get(address(source)))
     with CaptureQueriesContext(connection) as queries:
         live(as_viewer, source, seen=signature, ended=ended)
     assert len(queries) <= 6

@@ -262,7 +262,7 @@ def test_a_held_refresh_is_shown_and_confirmed(
     assert (confirmed.status_code, confirmed.json()["cause"]) == (202, "confirmed")
     run_refresh(confirmed.json()["id"], workspace.pk)
     assert admin.get(f"sources/{pushed.slug}").json()["held"] is None
-    assert file_in(pushed, "b/AGENTS.md").state == "missing"
+    assert file_in(pushed, "b/AGENTS.md").status == "missing"
 
 
 def test_an_empty_run_does_not_hide_the_numbers_of_the_one_before(
@@ -321,7 +321,7 @@ def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, w
     first = bot.put(url, {"text": GOOD})
     assert (first.status_code, first.json()["stored"], first.json()["quarantined"]) == (202, 1, [])
     run_refresh(first.json()["run"]["id"], workspace.pk)
-    assert file_in(pushed, "docs/AGENTS.md").state in {"new", "current"}
+    assert file_in(pushed, "docs/AGENTS.md").status in {"new", "current"}
     again = bot.put(url, {"base64": b64encode(b"Be brief.\n").decode()})
     assert stored(pushed) == {"docs/AGENTS.md": b"Be brief.\n"}
     [row] = bot.get(f"sources/{pushed.slug}/files").json()["items"]
@@ -330,7 +330,7 @@ def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, w
     gone = bot.call("DELETE", url)
     assert (gone.status_code, stored(pushed)) == (202, {})
     run_refresh(gone.json()["run"]["id"], workspace.pk)
-    assert file_in(pushed, "docs/AGENTS.md").state == "missing"
+    assert file_in(pushed, "docs/AGENTS.md").status == "missing"
     assert bot.call("DELETE", url).status_code == 404
     assert bot.call("DELETE", f"sources/{pushed.slug}/files/a%00b").status_code == 404
 
@@ -370,8 +370,8 @@ def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source)
     assert [one["path"] for one in outcome["invalid"]] == ["bad/AGENTS.md"]
     assert "photo.png" in outcome["unused"][0]["reason"]
     run_refresh(outcome["run"]["id"], pushed.workspace_id)
-    for path, state in (("docs/AGENTS.md", "quarantined"), ("bad/AGENTS.md", "invalid")):
-        assert file_in(pushed, path).state == state
+    for path, status in (("docs/AGENTS.md", "quarantined"), ("bad/AGENTS.md", "invalid")):
+        assert file_in(pushed, path).status == status
 
 
 def test_a_complete_push_lets_go_of_the_rest(bot: TrueApi, pushed: Source) -> None:

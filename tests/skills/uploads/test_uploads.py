@@ -50,7 +50,7 @@ LIMIT = 1024 * 1024
 @pytest.fixture(scope="module", autouse=True)
 def pushed_source(cast, django_db_blocker):
     with django_db_blocker.unblock():
-        values = {"label": "Pushed", "source_kind": "pushed", "approval": "automatic"}
+        values = {"name": "Pushed", "source_kind": "pushed", "approval": "automatic"}
         source, _ = add_source(cast.workspace, values, by=BY)
         refreshed(source)
     return source
@@ -147,13 +147,13 @@ def test_a_corrected_file_is_no_longer_refused(source):
 
 def test_equal_contents_are_stored_once(source, workspace):
     refresh(push(source, {"a/AGENTS.md": b"Same.\n", "b/AGENTS.md": b"Same.\n"}))
-    other, _ = add_source(workspace, {"label": "Other", "source_kind": "pushed"}, by=BY)
+    other, _ = add_source(workspace, {"name": "Other", "source_kind": "pushed"}, by=BY)
     push(other, {"AGENTS.md": b"Same.\n"})
     assert Content.objects.in_workspace(workspace).count() == 1
 
 
 def test_contents_are_not_shared_between_workspaces(source, elsewhere):
-    theirs, _ = add_source(elsewhere, {"label": "Theirs", "source_kind": "pushed"}, by=BY)
+    theirs, _ = add_source(elsewhere, {"name": "Theirs", "source_kind": "pushed"}, by=BY)
     push(source, FILES)
     push(theirs, FILES)
     assert Content.objects.in_workspace(elsewhere).count() == 2

@@ -1,0 +1,1 @@
+"""Identities: records and pages."""

@@ -1,0 +1,1 @@
+"""Souls: records and pages."""
