@@ -73,7 +73,7 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
             "Rolled back production to version %(version)s. It stays pinned until the next release."
         ) % {"version": where}
         if was_following and not row.is_reviewed:
-            return LabelActionResult(message, "follow")
+            return LabelActionResult(message, "unpin")
         return LabelActionResult(message, "roll-back", undo_fields=get_undo_fields(move))
 
     return run_label_action(request, row, form, action)
