@@ -6,8 +6,9 @@ as its view declares; the other entrances are listed with the reason why nobody 
 
 import ast
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -21,7 +22,7 @@ from prompts.labels.change_recorder import UnreviewedChange
 from prompts.models import AgentPrompt
 from prompts.review.middleware import run_review_step
 from tests.factories import BY, make_memory
-from tests.isolation.walk import Route, all_routes
+from tests.isolation.walk import all_routes
 from tests.prompts.review.test_review_step import editor, get_production, pilot, soul  # noqa: F401  # fixtures
 
 ROOT = Path(__file__).parents[3]
@@ -78,27 +79,29 @@ def read_sources() -> dict[str, str]:
     }
 
 
-def list_action_routes() -> list[Route]:
-    """Return the pages of a workspace that accept POST."""
-    return [route for route in all_routes() if route.is_inside and hasattr(route.view, "needs")]
+def list_action_views() -> dict[str, Any]:
+    """Return the views of a workspace that accept POST, by the name of their route."""
+    return {
+        route.name: route.view for route in all_routes() if route.is_inside and hasattr(route.view, "needs")
+    }
 
 
-def find_undeclared(routes: Iterable[Route]) -> list[str]:
+def find_undeclared(views: dict[str, Any]) -> list[str]:
     return [
-        route.name
-        for route in routes
-        if not isinstance(getattr(route.view, "review", None), ReviewDeclaration)
+        name
+        for name, view in views.items()
+        if not isinstance(getattr(view, "review", None), ReviewDeclaration)
     ]
 
 
-def find_lost_uploads(routes: Iterable[Route]) -> list[str]:
+def find_lost_uploads(views: dict[str, Any]) -> list[str]:
     """Return the reviewed views that read a file, and do not declare which field can have its text."""
     return [
-        route.name
-        for route in routes
-        if isinstance(route.view.review, Reviewed)
-        and not route.view.review.uploads
-        and "request.FILES" in inspect.getsource(inspect.unwrap(route.view))
+        name
+        for name, view in views.items()
+        if isinstance(view.review, Reviewed)
+        and not view.review.uploads
+        and "request.FILES" in inspect.getsource(inspect.unwrap(view))
     ]
 
 
@@ -131,25 +134,23 @@ def test_the_middleware_runs_all_pages_and_comes_last():
 
 
 def test_every_page_that_accepts_post_declares_its_review(monkeypatch):
-    routes = list_action_routes()
-    assert len(routes) > 100
-    assert find_undeclared(routes) == []
-    [view] = [route.view for route in routes if route.name == "souls:edit"]
-    monkeypatch.delattr(view, "review")
-    assert find_undeclared(routes) == ["souls:edit"]
+    views = list_action_views()
+    assert len(views) > 100
+    assert find_undeclared(views) == []
+    monkeypatch.delattr(views["souls:edit"], "review")
+    assert find_undeclared(views) == ["souls:edit"]
 
 
 def test_an_upload_is_sent_again_after_the_review(monkeypatch):
-    routes = list_action_routes()
-    assert find_lost_uploads(routes) == []
-    [view] = [route.view for route in routes if route.name == "memories:import"]
-    monkeypatch.setattr(view.__func__, "review", Reviewed())
-    assert find_lost_uploads(routes) == ["memories:import"]
+    views = list_action_views()
+    assert find_lost_uploads(views) == []
+    monkeypatch.setattr(views["memories:import"].__func__, "review", Reviewed())
+    assert find_lost_uploads(views) == ["memories:import"]
 
 
 def test_only_these_actions_change_prompts_without_a_review():
-    automatic = {route.name for route in list_action_routes() if isinstance(route.view.review, Automatic)}
-    assert automatic == {
+    views = list_action_views().items()
+    assert {name for name, view in views if isinstance(view.review, Automatic)} == {
         "sources:refresh",
         "sources:upload",
         "sources:confirm-removal",
@@ -184,8 +185,7 @@ def test_only_these_actions_change_prompts_without_a_review():
     ],
 )
 def test_an_action_that_can_move_production_is_reviewed(name):
-    [view] = [route.view for route in list_action_routes() if route.name == name]
-    assert isinstance(view.review, Reviewed)
+    assert isinstance(list_action_views()[name].review, Reviewed)
 
 
 @pytest.mark.django_db(transaction=True)
