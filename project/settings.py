@@ -116,6 +116,8 @@ MIDDLEWARE = [
     "core.db.replica.ReadYourWritesMiddleware",
     "prompts.review.middleware.ReviewMiddleware",
 ]
+# Views that are called again after a sign-in, without middleware, call the review step themselves.
+REVIEW_STEP = "prompts.review.middleware.run_review_step"
 # Renders widgets with Jinja2: Django includes a template for each option of a list.
 FORM_RENDERER = "project.form_renderer.WidgetRenderer"
 TEMPLATES = [

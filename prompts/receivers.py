@@ -60,6 +60,8 @@ def record_change(
     If the change lifts the review of an agent, production stays where it is: text that waits for an approval
     must not go there with the next build, and still needs it.
     """
+    if (recorder := get_change_recorder()) is not None:
+        recorder.check_lock(f"writes a {sender.__name__} that prompts are built from")
     change = AgentChange(workspace_id, sorted(set(agent_ids)), build_cause(sender, cause, by))
     if isinstance(cause, Revision) and is_review_lifted(cause):
         keep_review(workspace_id, cause.object_id)

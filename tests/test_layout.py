@@ -46,7 +46,7 @@ WHERE_IS = [
         "prompts/review/services.py",
         "run_with_review",
     ),
-    ("Which page actions have no review step?", "review", "prompts/review/middleware.py", "is_exempt"),
+    ("How does a view declare that it has no review step?", "review", "personas/ui/review.py", "NotReviewed"),
     (
         "Which sections have grown over the versions of a prompt?",
         "size_history",

@@ -24,6 +24,7 @@ from personas.models import Agent, Memory, MemoryStatus, ToolUse
 from personas.records.views import get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import Reviewed
 
 PAGE_SIZE = 50
 STATUS_CHOICES = [
@@ -47,7 +48,7 @@ def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
     return render_memory_tab(request, get_agent_or_404(request, key))
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 @require_POST
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
     """Add a memory to this agent. Its initial status, active or proposed, comes from the form."""

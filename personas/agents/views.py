@@ -32,6 +32,7 @@ from personas.tenancy.middleware import (
 )
 from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
+from personas.ui.review import IMPORT_REVIEW
 
 # Query parameters that filter the list of agents by a record they use, and the Django lookup of each.
 # Example: the detail page of a tool links to the agents that use it with `?tool=<name>`.
@@ -154,7 +155,7 @@ class AgentPages(AgentListPages):
         }
         return self.render_page(request, "detail", context)
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, IMPORT_REVIEW)
     def import_file(self, request: WorkspaceRequest) -> HttpResponse:
         """Import the JSON configuration of a nova agent."""
         form = JsonImportForm(request.POST or None, request.FILES or None)

@@ -53,7 +53,10 @@ from personas.tenancy.middleware import (
 from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.responses import get_back_url
+from personas.ui.review import NotReviewed
 from personas.ui.sorting import get_sort_order, sort_rows
+
+NOT_REVIEWED = NotReviewed("API keys")
 
 PAGE_SIZE = 50
 MAX_EVENTS = 20
@@ -132,7 +135,7 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
     return audited_file_response(request, "keys", KEY_EXPORT_COLUMNS, list_filtered_keys(request))
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
@@ -177,7 +180,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "personas/api_keys/detail.html", context)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 @sensitive_variables("secret")
 def new(request: WorkspaceRequest) -> HttpResponse:
@@ -201,7 +204,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "personas/api_keys/new.html", {"form": form}, status=status)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 @sensitive_variables("secret")
 def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -231,7 +234,7 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "personas/api_keys/rotate.html", context, status=422 if form.errors else 200)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     """Show the confirmation page on GET and revoke the key on POST."""

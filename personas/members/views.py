@@ -31,7 +31,10 @@ from personas.roles import Permission, Role
 from personas.selectors import list_members, list_open_invitations
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from personas.ui.export import ExportColumn, build_export_columns
+from personas.ui.review import NotReviewed
 from personas.ui.sorting import get_sort_order, sort_rows
+
+NOT_REVIEWED = NotReviewed("members and invitations")
 
 MEMBER_SORTS = {"person": ("user__email",), "role": ("role", "user__email"), "joined": ("joined_at",)}
 MEMBER_EXPORT_COLUMNS = [
@@ -45,7 +48,7 @@ def member_list(request: WorkspaceRequest) -> HttpResponse:
     return render_member_list(request, InviteForm())
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 def invite_member_view(request: WorkspaceRequest) -> HttpResponse:
@@ -64,7 +67,7 @@ def invite_member_view(request: WorkspaceRequest) -> HttpResponse:
     return render_member_list(request, form, status=422)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 def resend_invitation_view(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
@@ -99,7 +102,7 @@ def send_email(request: WorkspaceRequest, invitation: Invitation) -> None:
     )
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NOT_REVIEWED)
 @require_POST
 def withdraw_invitation_view(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
     invitation = get_object_or_404(list_open_invitations(request.workspace), pk=invitation_id)
@@ -108,7 +111,7 @@ def withdraw_invitation_view(request: WorkspaceRequest, invitation_id: int) -> H
     return redirect("members:list", request.workspace.slug)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 def change_role_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
@@ -124,7 +127,7 @@ def change_role_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     return run_member_action(request, lambda: change_role(member, role, by=request.actor), message)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 def transfer_ownership_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
@@ -135,7 +138,7 @@ def transfer_ownership_view(request: WorkspaceRequest, member_id: int) -> HttpRe
     )
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 def remove_member_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
@@ -147,7 +150,7 @@ def remove_member_view(request: WorkspaceRequest, member_id: int) -> HttpRespons
     )
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 @require_POST
 def leave_workspace(request: WorkspaceRequest) -> HttpResponse:
     try:

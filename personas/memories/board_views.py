@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -23,13 +23,14 @@ from personas.memories.board import (
 )
 from personas.memories.services import approve_memory, reject_memory
 from personas.models import Memory, MemoryStatus
-from personas.records.bulk_views import BulkAction
+from personas.records.bulk_views import BulkAction, get_bulk_label
 from personas.records.list_views import build_filter_chip, get_query_param, set_filter_values
 from personas.records.views import RecordPages
 from personas.roles import Permission, has_permission
 from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import get_back_url
+from personas.ui.review import Reviewed
 from personas.ui.toasts import add_toast, attach_toasts
 
 APPROVE_ACTION = BulkAction(
@@ -50,6 +51,7 @@ REJECT_ACTION = BulkAction(
     route="decide",
     statuses=("live", "proposed", "all"),
 )
+DECISIONS = (APPROVE_ACTION, REJECT_ACTION)
 REVOKE_ACTION = BulkAction(
     "archive",
     gettext_lazy("Revoke"),
@@ -71,10 +73,20 @@ AUTHOR_CHOICES = [
 ]
 
 
+def find_card_action(request: HttpRequest) -> BulkAction | None:
+    """Return the action of the button on a card. There is none if the bulk bar sent the form."""
+    return next((action for action in DECISIONS if action.name in request.POST), None)
+
+
+def get_decision_label(request: HttpRequest) -> str:
+    action = find_card_action(request)
+    return str(action.label) if action else get_bulk_label(DECISIONS, request)
+
+
 class MemoryBoardPages(RecordPages[Memory]):
     """The record pages of memories, extended with the board page and its approve and reject actions."""
 
-    bulk_actions = (APPROVE_ACTION, REJECT_ACTION, REVOKE_ACTION, REINSTATE_ACTION)
+    bulk_actions = (*DECISIONS, REVOKE_ACTION, REINSTATE_ACTION)
     status_filter = "status"
 
     def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
@@ -112,11 +124,7 @@ class MemoryBoardPages(RecordPages[Memory]):
 
     def list_board_buttons(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         url = reverse("memories:decide", args=[request.workspace.slug])
-        return [
-            {"verb": action, "url": url}
-            for action in (APPROVE_ACTION, REJECT_ACTION)
-            if self.can_run(request, action)
-        ]
+        return [{"verb": action, "url": url} for action in DECISIONS if self.can_run(request, action)]
 
     def apply_approve(self, memory: Memory, request: WorkspaceRequest) -> Memory:
         return approve_memory(memory, by=request.actor)
@@ -124,16 +132,15 @@ class MemoryBoardPages(RecordPages[Memory]):
     def apply_reject(self, memory: Memory, request: WorkspaceRequest) -> Memory:
         return reject_memory(memory, by=request.actor)
 
-    @require_permission(Permission.APPROVE)
+    @require_permission(Permission.APPROVE, Reviewed(get_decision_label))
     def decide(self, request: WorkspaceRequest) -> HttpResponseBase:
         """Approve or reject memories.
 
         The button on a card sends one form field: its name is the action, its value the memory's id. The
         bulk bar sends the action in the field `verb` and the ids of the selected memories in `chosen`.
         """
-        for action in (APPROVE_ACTION, REJECT_ACTION):
-            if action.name in request.POST:
-                return self.decide_one(request, action, request.POST[action.name])
+        if action := find_card_action(request):
+            return self.decide_one(request, action, request.POST[action.name])
         return self.bulk(request, route="decide")
 
     def decide_one(self, request: WorkspaceRequest, action: BulkAction, key: str) -> HttpResponseBase:

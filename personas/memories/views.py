@@ -31,6 +31,7 @@ from personas.records.views import get_query_param, post_only
 from personas.roles import Permission
 from personas.selectors import list_agents, list_memories
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import IMPORT_REVIEW, Reviewed
 
 STATUS_CHOICES = [
     ("live", gettext_lazy("Proposed and active")),
@@ -133,7 +134,7 @@ class MemoryPages(MemoryBoardPages):
             undo = "revert"
         return super().get_undo_url(request, before, undo)
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, IMPORT_REVIEW)
     def import_file(self, request: WorkspaceRequest) -> HttpResponse:
         """Import memories.json, and list the created and skipped memories on the same page."""
         form = JsonImportForm(request.POST or None, request.FILES or None)
@@ -147,7 +148,7 @@ class MemoryPages(MemoryBoardPages):
                 form.add_service_errors(error)
         return self.render_page(request, "import", context, status=422 if form.errors else 200)
 
-    @require_permission(Permission.APPROVE)
+    @require_permission(Permission.APPROVE, Reviewed(gettext_lazy("Approve")))
     def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.run_action(
             request,
@@ -157,7 +158,7 @@ class MemoryPages(MemoryBoardPages):
             undo="revert",
         )
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, Reviewed(gettext_lazy("Replace")))
     def supersede(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         memory = self.find(request, key)
         form = self.successor_form(request, memory, request.POST)

@@ -16,6 +16,9 @@ from personas.notifications.selectors import get_notification_page, list_prefere
 from personas.notifications.services import mark_as_read, save_preferences
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
+
+NOT_REVIEWED = NotReviewed("notifications of the member")
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -61,7 +64,7 @@ def get_list_context(request: WorkspaceRequest) -> dict[str, object]:
     }
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 @require_POST
 def open_notification_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     """Mark a notification as read, and continue with the page that it is about."""
@@ -70,14 +73,14 @@ def open_notification_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     return redirect(build_target_url(notification, request.workspace))
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 @require_POST
 def read_notification_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     mark_as_read(request.membership, pk=get_own_notification(request, key).pk)
     return redirect("notifications:list", request.workspace.slug)
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 @require_POST
 def read_all_view(request: WorkspaceRequest) -> HttpResponse:
     count = mark_as_read(request.membership)
@@ -88,7 +91,7 @@ def read_all_view(request: WorkspaceRequest) -> HttpResponse:
     return redirect("notifications:list", request.workspace.slug)
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 def edit_preferences(request: WorkspaceRequest) -> HttpResponse:
     """Choose how the signed-in member gets each kind of notification."""
     preferences = list_preferences(request.membership)

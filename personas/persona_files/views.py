@@ -17,6 +17,7 @@ from personas.records.views import RecordPages, get_query_param
 from personas.roles import Permission
 from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import IMPORT_REVIEW
 
 N = TypeVar("N", bound=Named)
 MAX_ASSIGNABLE_AGENTS = 20
@@ -47,7 +48,7 @@ class PersonaFilePages(RecordPages[N]):
             path("<slug:key>/file/", self.export_file, name="file"),
         ]
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, IMPORT_REVIEW)
     def import_file(self, request: WorkspaceRequest) -> HttpResponse:
         form = PersonaFileImportForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():

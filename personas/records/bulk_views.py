@@ -154,6 +154,12 @@ class RecordBulkMixin(Generic[R]):
         ]
 
 
+def get_bulk_label(actions: Iterable[BulkAction], request: HttpRequest) -> str:
+    """Return the label of the submitted action, which is also the verb of its review."""
+    labels = (str(action.label) for action in actions if action.name == request.POST.get("verb"))
+    return next(labels, "").rstrip("…")
+
+
 def parse_row_ids(values: Iterable[str]) -> list[int]:
     """Parse row ids from form values. Parts that are not ids are ignored.
 

@@ -1,7 +1,7 @@
 """Pages shared by all records: list, detail, new, edit, archive, restore, history."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ClassVar, Generic, TypeVar
 
 from django.contrib import messages
@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from core.db.fields import FORBIDDEN_CHARACTERS, LINE_BREAKS
 from personas.errors import DomainError, EditConflict, InvalidInput
 from personas.models import Record
-from personas.records.bulk_views import RecordBulkMixin
+from personas.records.bulk_views import RecordBulkMixin, get_bulk_label
 from personas.records.conflict_views import describe_conflict
 from personas.records.forms import RecordForm
 from personas.records.list_views import ARCHIVE_STATE_CHOICES, PAGE_SIZE, RecordListMixin, get_query_param
@@ -35,6 +35,7 @@ from personas.records.services import (
 from personas.roles import Permission, has_permission
 from personas.selectors import list_agents_using, list_revisions
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import REVERT_REVIEW, ReviewDeclaration, Reviewed
 from personas.ui.toasts import add_toast
 
 R = TypeVar("R", bound=Record)
@@ -204,14 +205,14 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
 
     # --- helpers ----------------------------------------------------------------------------------------
 
-    def require_write(self, view: PageView) -> PageView:
+    def require_write(self, view: PageView, review: ReviewDeclaration) -> PageView:
         """Wrap a view so that it requires the write permission of this kind."""
 
         @wraps(view)
         def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             return view(request, *args, **kwargs)
 
-        return require_permission(self.write_permission)(self.require_recent_sign_in(guarded))
+        return require_permission(self.write_permission, review)(self.require_recent_sign_in(guarded))
 
     def require_recent_sign_in(self, view: PageView) -> PageView:
         """Hook: wrap a view that writes, if some of its requests need a recent sign-in."""
@@ -313,25 +314,30 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
     def urls(self) -> tuple[list[URLPattern], str]:
         """Return all URL patterns and their namespace, as Django's `include` expects them."""
         one = f"<{self.converter}:key>/"
+        write, bulk_review = self.require_write, Reviewed(partial(get_bulk_label, self.bulk_actions))
         routes = [
             path("", self.index, name="list"),
-            path("new/", self.require_write(self.new), name="new"),
+            path("new/", write(self.new, Reviewed(gettext_lazy("Create"))), name="new"),
             # This URL is unambiguous even if a record has the key `all`: records have no `bulk` page.
             *(
-                [path("all/bulk/", post_only(self.require_write(self.bulk)), name="bulk")]
+                [path("all/bulk/", post_only(write(self.bulk, bulk_review)), name="bulk")]
                 if self.bulk_actions
                 else []
             ),
             *self.more_urls(),
             path(one, self.detail, name="detail"),
-            path(f"{one}edit/", self.require_write(self.edit), name="edit"),
-            path(f"{one}archive/", post_only(self.require_write(self.archive)), name="archive"),
-            path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
+            path(f"{one}edit/", write(self.edit, Reviewed(has_message=True)), name="edit"),
+            path(
+                f"{one}archive/", post_only(write(self.archive, Reviewed(self.archive_label))), name="archive"
+            ),
+            path(
+                f"{one}restore/", post_only(write(self.restore, Reviewed(self.restore_label))), name="restore"
+            ),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
             path(
                 f"{one}history/<int:number>/restore/",
-                post_only(self.require_write(self.revert)),
+                post_only(write(self.revert, REVERT_REVIEW)),
                 name="revert",
             ),
         ]

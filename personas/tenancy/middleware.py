@@ -18,6 +18,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone, translation
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
 from core.db import workspace_scope
@@ -26,6 +27,7 @@ from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
 from personas.ui.display_names import set_people_workspace
+from personas.ui.review import ReviewDeclaration
 
 READ_METHODS = ("GET", "HEAD")
 WRITE_METHODS = (*READ_METHODS, "POST")
@@ -45,21 +47,23 @@ class WorkspaceRequest(HttpRequest):
 
 
 class ViewFunction(Protocol):
-    """Type of a view function. Its optional attribute `needs` holds the required permission."""
+    """Type of a view function. `require_permission` sets the attributes `needs` and `review`."""
 
     def __call__(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase: ...
 
 
 V = TypeVar("V", bound=Callable[..., HttpResponseBase])
-# Functions that run a view with more than the access check; the app prompts adds its review step.
-VIEW_RUNNERS: list[Callable[[WorkspaceRequest, Callable[[], HttpResponseBase]], HttpResponseBase]] = []
 
 
-def require_permission(permission: Permission) -> Callable[[V], V]:
-    """Decorate a workspace view: only roles with this permission may use it, by GET or POST."""
+def require_permission(permission: Permission, review: ReviewDeclaration) -> Callable[[V], V]:
+    """Decorate a workspace view: only roles with this permission may use it, by GET or POST.
+
+    `review` declares whether the member reviews what a POST does to prompts.
+    """
 
     def mark(view: V) -> V:
         view.needs = permission  # type: ignore[attr-defined]  # read by the middleware below
+        view.review = review  # type: ignore[attr-defined]  # read by the review step
         return view
 
     return mark
@@ -69,7 +73,7 @@ def require_reauthentication(view: V, is_needed: Callable[[HttpRequest], bool] =
     """Decorate a view to require recent authentication, if `is_needed` returns True for the request.
 
     If the last sign-in is too long ago, django-allauth asks for the password or second factor again. It then
-    calls the view without the middleware, so the access check is repeated here.
+    calls the view without the middleware, so access check and review step are repeated here.
     """
     reauthenticated = reauthentication_required(view)
 
@@ -87,11 +91,10 @@ def require_reauthentication(view: V, is_needed: Callable[[HttpRequest], bool] =
             checked = reauthenticated if is_needed(request) else view
             return cast("HttpResponseBase", checked(request, *args, **kwargs))
 
-        for runner in VIEW_RUNNERS:
-            return runner(cast("WorkspaceRequest", request), call)
-        return call()
+        run_review_step = import_string(settings.REVIEW_STEP)
+        return cast("HttpResponseBase", run_review_step(request, guarded, call))
 
-    guarded.uses_view_runners = True  # type: ignore[attr-defined]  # read by the middleware of the runner
+    guarded.runs_review_step = True  # type: ignore[attr-defined]  # read by the middleware of the review
 
     return cast("V", guarded)
 

@@ -21,6 +21,7 @@ from personas.tenancy.middleware import (
     require_permission,
     require_reauthentication,
 )
+from personas.ui.review import NotReviewed
 from personas.webhooks.forms import EndpointForm
 from personas.webhooks.selectors import get_endpoint_public_key, list_deliveries, list_endpoints
 from personas.webhooks.services import (
@@ -33,6 +34,8 @@ from personas.webhooks.services import (
     send_test_event,
     set_endpoint_status,
 )
+
+NOT_REVIEWED = NotReviewed("endpoints that get events")
 
 MAX_DELIVERIES = 50
 
@@ -61,7 +64,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "personas/webhooks/detail.html", context)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 @sensitive_variables("secret")
 def new(request: WorkspaceRequest) -> HttpResponse:
@@ -77,7 +80,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "personas/webhooks/form.html", {"form": form}, status=status)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 def edit(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
@@ -98,7 +101,7 @@ def edit(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "personas/webhooks/form.html", context, status=422 if form.errors else 200)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_reauthentication
 @require_POST
 @sensitive_variables("secret")
@@ -107,7 +110,7 @@ def rotate_secret_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render_webhook_secret(request, endpoint, secret)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_POST
 def test_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
@@ -115,7 +118,7 @@ def test_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     return run_action(request, endpoint, lambda: send_test_event(endpoint, by=request.actor), text)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_POST
 def toggle_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
@@ -130,7 +133,7 @@ def toggle_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     )
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_POST
 def redeliver_view(request: WorkspaceRequest, key: int, delivery: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)
@@ -140,7 +143,7 @@ def redeliver_view(request: WorkspaceRequest, key: int, delivery: int) -> HttpRe
     return run_action(request, endpoint, lambda: redeliver(row, by=request.actor), text)
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NOT_REVIEWED)
 @require_POST
 def delete_webhook_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     endpoint = get_workspace_endpoint(request, key)

@@ -18,6 +18,7 @@ from personas.records.views import ARCHIVE_STATE_CHOICES, RecordPages, get_query
 from personas.roles import Permission
 from personas.selectors import list_agents, list_responsibilities, list_tasks
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import Reviewed
 from personas.work.forms import ResponsibilityForm, TaskForm
 from personas.work.services import (
     add_responsibility,
@@ -60,15 +61,15 @@ class ResponsibilityPages(RecordPages[Responsibility]):
             path("<int:key>/down/", post_only(self.down), name="down"),
         ]
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, Reviewed())
     def up(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.move(request, key, "up")
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, Reviewed())
     def down(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.move(request, key, "down")
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, Reviewed())
     def order(self, request: WorkspaceRequest) -> HttpResponse:
         """Save the order of responsibilities after drag and drop. Answer 204, or 409 with an error text."""
         agents = list_agents(request.workspace).prefetch_related(None)
@@ -127,7 +128,7 @@ class TaskPages(RecordPages[Task]):
     def more_urls(self) -> list[URLPattern]:
         return [path("<int:key>/steps/<int:place>/", post_only(self.tick), name="tick")]
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, Reviewed(gettext_lazy("Complete")))
     def tick(self, request: WorkspaceRequest, key: str, place: int) -> HttpResponse:
         is_done = request.POST.get("is_done") == "1"
 

@@ -30,6 +30,7 @@ from personas.tenancy.middleware import (
     require_permission,
     require_reauthentication,
 )
+from personas.ui.review import NotReviewed
 from personas.workspaces.deletion import (
     RESTORE_DAYS,
     delete_workspace,
@@ -103,7 +104,7 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
     return render(request, "personas/workspaces/new.html", context, status=422 if form.errors else 200)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NotReviewed("policies of members and new agents"))
 @partial(require_reauthentication, is_needed=is_review_lift)
 def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.workspace
@@ -120,7 +121,7 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     return render_settings(request, form, WorkspaceSlugForm(initial={"slug": workspace.slug}))
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NotReviewed("slug of the workspace"))
 @require_POST
 def change_slug(request: WorkspaceRequest) -> HttpResponse:
     """Change the slug of the workspace. The form is on the page of its settings."""
@@ -137,7 +138,7 @@ def change_slug(request: WorkspaceRequest) -> HttpResponse:
     return render_settings(request, WorkspaceSettingsForm(workspace=workspace), form)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NotReviewed("owner of the workspace"))
 @require_reauthentication
 @require_POST
 def take_over(request: WorkspaceRequest) -> HttpResponse:
@@ -167,7 +168,7 @@ def render_settings(
     return render(request, "personas/workspaces/settings.html", context, status=status)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NotReviewed("no prompt is served after it"))
 @require_reauthentication
 def delete_workspace_view(request: WorkspaceRequest) -> HttpResponse:
     """Delete the workspace after the owner has typed its name."""

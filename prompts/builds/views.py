@@ -13,6 +13,7 @@ from personas.models import Agent
 from personas.records.views import get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import Automatic
 from prompts.builds.causes import request_rebuild
 from prompts.builds.progress import (
     get_build_progress,
@@ -24,7 +25,7 @@ from prompts.builds.progress import (
 from prompts.tasks import enqueue_rebuilds
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Automatic("the page asks first, with the number of prompts"))
 @transaction.atomic
 def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
     """Ask for confirmation, then enqueue rebuilds of all active agents."""

@@ -16,6 +16,7 @@ from personas.records.list_views import get_query_param
 from personas.roles import Permission
 from personas.selectors import list_memories
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
 from prompts.comments.forms import CommentForm, LineCommentForm
 from prompts.comments.selectors import (
     ShownComment,
@@ -28,13 +29,15 @@ from prompts.comments.services import comment_on_line, comment_on_memory, delete
 from prompts.models import Comment
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
 
+NOT_REVIEWED = NotReviewed("comments on memories and versions")
+
 FRAGMENT_ID = "comments"
 # Lines to choose from in the form.
 MAX_LINES = 500
 LINE_NUMBER = r"[1-9]\d{0,7}"
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 def memory_comments(request: WorkspaceRequest, key: int) -> HttpResponse:
     """Show the comments on a memory, and add one. Every member may comment."""
     memory = get_object_or_404(list_memories(request.workspace), pk=check_url_id(key))
@@ -49,7 +52,7 @@ def memory_comments(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render_comments(request, list_memory_comments(memory), CommentForm(), back)
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 def version_comments(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     """Show the comments on the lines of a version, and add one. Every member may comment.
 
@@ -88,7 +91,7 @@ def parse_line_range(text: str) -> range | None:
 
 
 @require_POST
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 def delete_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     """Delete a comment of the user. Those of others are not found."""
     rows = Comment.objects.in_workspace(request.workspace).select_related("version")

@@ -10,10 +10,11 @@ from personas.errors import DomainError
 from personas.roles import Permission
 from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import Automatic
 from prompts.demo.load import load_demo_records
 
 
-@require_permission(Permission.MANAGE_SOURCES)
+@require_permission(Permission.MANAGE_SOURCES, Automatic("creates the records of the demo"))
 @require_POST
 def load_demo_view(request: WorkspaceRequest) -> HttpResponse:
     """Load the demo only into a workspace without agents, so that demo and real agents are not mixed."""

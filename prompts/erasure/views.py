@@ -18,6 +18,7 @@ from personas.models import Erasure, Record
 from personas.roles import Permission
 from personas.selectors import list_memories, list_user_profiles
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
+from personas.ui.review import Reviewed
 from prompts.erasure.same_text import ERASABLE_MODELS, SameText, find_same_text
 from prompts.erasure.services import erase_records, iterate_versions_with_record
 from prompts.models import PromptVersion
@@ -68,7 +69,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "prompts/erasure/detail.html", {"erasure": erasure, "page": page})
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, Reviewed(_("Erase")))
 @require_reauthentication
 def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
     record = get_erasable_record(request, family, key)

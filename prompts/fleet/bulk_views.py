@@ -9,18 +9,19 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from personas.errors import DomainError, InvalidInput
 from personas.models import Workspace
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token, get_back_url
+from personas.ui.review import Reviewed, Verb
 from prompts.builds.causes import request_rebuild
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
@@ -108,7 +109,11 @@ AgentPrompts = Sequence[AgentPrompt]
 MAX_BULK_PROMPTS = 400
 
 
-@require_permission(Permission.READ)
+def get_bulk_verb(request: HttpRequest) -> Verb:
+    return BULK_ACTIONS[request.POST["verb"]][2]
+
+
+@require_permission(Permission.READ, Reviewed(get_bulk_verb))
 def run_bulk_action(request: WorkspaceRequest) -> HttpResponse:
     """Run the submitted action; the required permission depends on the action."""
     action = BULK_ACTIONS.get(request.POST.get("verb", ""))
@@ -261,8 +266,10 @@ def render_rollback_page(
     return render(request, "prompts/fleet/roll_back.html", context, status=status)
 
 
-BULK_ACTIONS: dict[str, tuple[Permission, Callable[[WorkspaceRequest, AgentPrompts], HttpResponse]]] = {
-    "release": (Permission.EDIT, bulk_release),
-    "rebuild": (Permission.EDIT, bulk_rebuild),
-    "roll-back": (Permission.APPROVE, bulk_roll_back),
+BulkFunction = Callable[[WorkspaceRequest, AgentPrompts], HttpResponse]
+# Permission, function, and the verb of the review.
+BULK_ACTIONS: dict[str, tuple[Permission, BulkFunction, Verb]] = {
+    "release": (Permission.EDIT, bulk_release, gettext_lazy("Release")),
+    "rebuild": (Permission.EDIT, bulk_rebuild, gettext_lazy("Rebuild")),
+    "roll-back": (Permission.APPROVE, bulk_roll_back, gettext_lazy("Roll back")),
 }

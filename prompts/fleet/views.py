@@ -16,6 +16,7 @@ from personas.records.list_views import get_query_param
 from personas.roles import Permission
 from personas.selectors import list_audit_events
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
 from prompts.builds.middleware import REBUILD_SESSION_KEY
 from prompts.builds.progress import (
     SLOW_AFTER,
@@ -120,7 +121,7 @@ def fleet_traffic(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/fleet/_traffic.html", {"traffic": list(traffic.items())})
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NotReviewed("hides the first steps"))
 @require_POST
 def dismiss_setup_steps(request: WorkspaceRequest) -> HttpResponse:
     """Hide the setup steps in this browser for this workspace."""

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from personas.models import Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
 from prompts.integrity.checkpoint_signer import NoSigningKey, get_public_key, get_signed_checkpoint
 from prompts.integrity.fault_descriptions import describe_faults
 from prompts.integrity.services import request_verification
@@ -80,7 +81,7 @@ def verification_status(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/integrity/_look.html", context | {"is_news": True})
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("verifies the hash chains"))
 @require_POST
 def start_verification(request: WorkspaceRequest) -> HttpResponse:
     run = request_verification(request.workspace, by=request.actor)

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
@@ -16,6 +17,7 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.display_names import get_display_name
 from personas.ui.responses import get_back_url
+from personas.ui.review import Reviewed
 from personas.ui.toasts import add_toast
 from prompts.builds.services import rebuild_agent
 from prompts.labels.forms import LabelForm, RollBackForm
@@ -37,7 +39,7 @@ class LabelActionResult:
     undo_fields: Mapping[str, str] = field(default_factory=dict)
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed(gettext_lazy("Rebuild")))
 @require_POST
 def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_agent_or_404(request, agent)
@@ -56,7 +58,7 @@ def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
     return redirect(get_back_url(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, Reviewed(gettext_lazy("Roll back")))
 @require_POST
 def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     row, form = get_prompt_or_404(request, prompt), RollBackForm(request.POST)
@@ -77,7 +79,7 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     return run_label_action(request, row, form, action)
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, Reviewed(gettext_lazy("Resume")))
 @require_POST
 def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     row = get_prompt_or_404(request, prompt)
@@ -89,7 +91,7 @@ def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpRespons
     return run_label_action(request, row, None, action)
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed(gettext_lazy("Move label")))
 @require_POST
 def move_label_view(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     row, form = get_prompt_or_404(request, prompt), LabelForm(request.POST)
@@ -115,7 +117,7 @@ def move_label_view(request: WorkspaceRequest, prompt: int, number: int) -> Http
     return run_label_action(request, row, form, action)
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed())
 @require_POST
 def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> HttpResponse:
     row = get_prompt_or_404(request, prompt)

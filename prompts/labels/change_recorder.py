@@ -1,7 +1,7 @@
 """Record which prompts a page request changes, so that they can be reviewed before the commit.
 
 `move_labels` and `store_versions` report to the recorder of the current request. Outside of pages (API,
-workers, commands) there is none. A page that is registered as changing no prompts has a recorder that raises.
+workers, commands) there is none. A view that declares to change no prompts has a recorder that raises.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from prompts.models import AgentPrompt, PromptVersion
 
 
 class UnreviewedChange(Exception):
-    """A page without a review step would have changed production."""
+    """A view without a review step would have changed prompts."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class ChangeRecorder:
 
     # Whether the member has seen the review already, and the request is to be committed.
     is_confirmed: bool = False
-    # Name of the view, if its page must not move production.
+    # Name of the view, if it must not change prompts.
     locked_view: str = ""
     changes: dict[int, PromptChange] = field(default_factory=dict)
     new_versions: list[PromptVersion] = field(default_factory=list)
@@ -55,8 +55,7 @@ class ChangeRecorder:
     def record_move(
         self, prompt: AgentPrompt, before: PromptVersion | None, after: PromptVersion | None
     ) -> None:
-        if self.locked_view:
-            raise UnreviewedChange(f"{self.locked_view} moves production of {prompt} without a review step.")
+        self.check_lock(f"moves production of {prompt}")
         earlier = self.changes.get(prompt.pk)
         if earlier is not None and earlier.is_deployed and not earlier.custom_label:
             before = earlier.before
@@ -66,9 +65,14 @@ class ChangeRecorder:
         self, prompt: AgentPrompt, label: str, before: PromptVersion, after: PromptVersion
     ) -> None:
         """Record the move of a custom label. Of a prompt that changes otherwise too, that change is shown."""
+        self.check_lock(f"moves {label} of {prompt}")
         if prompt.pk not in self.changes:
             is_new = self.is_new_version(after)
             self.changes[prompt.pk] = PromptChange(prompt, before, after, True, is_new, custom_label=label)
+
+    def check_lock(self, change: str) -> None:
+        if self.locked_view:
+            raise UnreviewedChange(f"{self.locked_view} {change} without a review step.")
 
     def is_new_version(self, version: PromptVersion | None) -> bool:
         """Whether this request creates the version; it may be another object of the same row."""

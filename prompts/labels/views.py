@@ -17,6 +17,7 @@ from personas.records.list_views import PAGE_SIZE, get_search_query, set_filter_
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.export import ExportColumn, build_export_columns, build_export_response, get_export_format
+from personas.ui.review import NotReviewed
 from personas.ui.sorting import SortOrder, get_sort_order
 from prompts.labels.selectors import list_labelled_prompts
 from prompts.labels.services import protect_label
@@ -82,7 +83,7 @@ def label_prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
     return render(request, "prompts/labels/prompts.html", context)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NotReviewed("protection of a label"))
 @require_POST
 def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
     form = LabelProtectionForm(request.POST)

@@ -21,6 +21,7 @@ from personas.models import ApiKey, Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from personas.ui.export import build_export_columns
+from personas.ui.review import NotReviewed
 from prompts.ledger.forms import LedgerFilterForm
 from prompts.ledger.outdated_bots import OutdatedBot, find_outdated_fetches, load_outdated_bots
 from prompts.ledger.outdated_history import count_outdated_by_day
@@ -153,7 +154,7 @@ def get_shown_bots(workspace: Workspace, using: str) -> tuple[list[OutdatedBot],
     return load_outdated_bots(workspace, fetches[:MAX_SHOWN_BOTS], using), len(fetches)
 
 
-@require_permission(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS, NotReviewed("retention of the ledger"))
 @require_POST
 def edit_retention(request: WorkspaceRequest) -> HttpResponse:
     """Set how long the ledger is kept. The form is on the page of the workspace's settings."""

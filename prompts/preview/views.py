@@ -15,6 +15,7 @@ from personas.records.forms import RecordForm
 from personas.records.views import RecordPages
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
 from prompts.inputs import DraftRecord
 from prompts.preview.drafts import build_form_draft, build_new_record, list_affected_agents
 from prompts.preview.impact import compute_impact
@@ -25,7 +26,7 @@ from prompts.review.services import preview_action
 from skills.record_scan import scan_record
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("shows what saving would change"))
 @require_POST
 def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> HttpResponse:
     """Render the impact as a panel next to the form (HTMX), or as a page without JavaScript."""

@@ -8,6 +8,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 
@@ -21,6 +22,7 @@ from personas.tenancy.middleware import (
     require_permission,
     require_reauthentication,
 )
+from personas.ui.review import NotReviewed, Reviewed
 from prompts.models import AgentPrompt, LedgerEntry
 from prompts.page_lookup import get_agent_or_404
 from prompts.quick_start.forms import QuickStartForm
@@ -29,7 +31,7 @@ from prompts.quick_start.services import create_agent_key, create_agent_with_sou
 from prompts.review.services import preview_action
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed(gettext_lazy("Create")))
 @sensitive_variables("secret")
 def new(request: WorkspaceRequest) -> HttpResponse:
     """Create an agent, and a key for it if the member may create keys and has signed in recently."""
@@ -57,7 +59,7 @@ def add_creation_errors(form: QuickStartForm, error: InvalidInput) -> None:
     )
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("shows the prompt of an agent that is not saved"))
 @require_POST
 def preview_quick_start(request: WorkspaceRequest) -> HttpResponse:
     """Render the prompt that the agent would get. Nothing is saved.
@@ -104,7 +106,7 @@ def connect(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse
     return response
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS, NotReviewed("an API key"))
 @require_reauthentication
 @require_POST
 @sensitive_variables("secret")

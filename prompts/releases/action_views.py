@@ -8,11 +8,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
+from personas.ui.review import NotReviewed, Reviewed
 from prompts.comments.forms import CommentForm
 from prompts.errors import OwnChange
 from prompts.models import Release, ReleaseStatus
@@ -30,10 +32,12 @@ from prompts.releases.services import (
     withdraw_release,
 )
 
+NOT_REVIEWED = NotReviewed("only publishing a release changes prompts")
+
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, NOT_REVIEWED)
 @require_POST
 def approve_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     seen = request.POST.get("seen", "")
@@ -45,32 +49,32 @@ def approve_release_view(request: WorkspaceRequest, number: int) -> HttpResponse
         raise PermissionDenied(error.message) from error
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed(gettext_lazy("Release")))
 @require_POST
 def run_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return run_release_action(request, number, lambda release: run_release(release, by=request.actor))
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, NOT_REVIEWED)
 @require_POST
 def reject_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return run_action_with_reason(request, number, reject_release)
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, NOT_REVIEWED)
 @require_POST
 def withdraw_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return run_release_action(request, number, lambda release: withdraw_release(release, by=request.actor))
 
 
-@require_permission(Permission.OVERRIDE)
+@require_permission(Permission.OVERRIDE, Reviewed(gettext_lazy("Release")))
 @require_reauthentication
 @require_POST
 def override_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return run_action_with_reason(request, number, override_release)
 
 
-@require_permission(Permission.READ)
+@require_permission(Permission.READ, NOT_REVIEWED)
 @require_POST
 def comment_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     """Add a comment. Every member may comment."""
@@ -86,7 +90,7 @@ def comment_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return redirect("releases:detail", request.workspace.slug, number)
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, NOT_REVIEWED)
 @require_POST
 def request_changes_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     form = CommentForm(request.POST)
@@ -102,7 +106,7 @@ def request_changes_view(request: WorkspaceRequest, number: int) -> HttpResponse
     return redirect("releases:detail", request.workspace.slug, number)
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, NOT_REVIEWED)
 @require_POST
 def request_review_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     release = get_release_or_404(request, number)
@@ -119,7 +123,7 @@ def request_review_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return redirect("releases:detail", request.workspace.slug, number)
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, NOT_REVIEWED)
 @require_POST
 def request_again_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     """Request the release again with the latest versions of its prompts."""

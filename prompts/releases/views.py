@@ -17,6 +17,7 @@ from personas.records.views import MAX_MESSAGE_LENGTH, get_query_param
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
+from personas.ui.review import NotReviewed
 from prompts.comments.forms import CommentForm
 from prompts.labels.services import can_move_labels
 from prompts.models import AgentPrompt, Release, ReleaseItem, ReleaseStatus
@@ -71,7 +72,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/releases/list.html", context)
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("only publishing a release changes prompts"))
 def new(request: WorkspaceRequest) -> HttpResponse:
     agent, picked_ids = get_query_param(request, "agent")[:64], parse_prompt_ids(request)
     releasable = list_releasable_prompts(request.workspace)

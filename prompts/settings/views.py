@@ -16,6 +16,7 @@ from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
 from personas.selectors import list_agents, list_channels
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import REVERT_REVIEW, Reviewed
 from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.inputs.effective_settings import SETTING_LABELS
 from prompts.models import PromptSettings
@@ -53,7 +54,11 @@ class PromptSettingsPages(RecordPages[PromptSettings]):
         return [
             path(one, self.history, name="history"),
             path(f"{one}<int:number>/", self.revision, name="revision"),
-            path(f"{one}<int:number>/restore/", post_only(self.require_write(self.revert)), name="revert"),
+            path(
+                f"{one}<int:number>/restore/",
+                post_only(self.require_write(self.revert, REVERT_REVIEW)),
+                name="revert",
+            ),
         ]
 
 
@@ -73,12 +78,12 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/settings/list.html", context)
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 def edit_workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     return edit_level_settings(request, gettext("Workspace defaults"))
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 def edit_agent_settings(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(list_agents(request.workspace), slug=agent)
     return edit_level_settings(request, str(row), agent=row)
@@ -92,13 +97,13 @@ def show_setting_sources(request: WorkspaceRequest, agent: str) -> HttpResponse:
     return render(request, "prompts/settings/origins.html", context)
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 def edit_channel_settings(request: WorkspaceRequest, channel: str) -> HttpResponse:
     row = get_object_or_404(list_channels(request.workspace), slug=channel)
     return edit_level_settings(request, str(row), channel=row)
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 def edit_prompt_settings(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse:
     """Edit the settings of one agent on one channel, which take precedence over all other levels."""
     agent_row = get_object_or_404(list_agents(request.workspace), slug=agent)

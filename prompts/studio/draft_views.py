@@ -13,6 +13,7 @@ from personas.errors import DomainError
 from personas.models import FormDraft
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
 from personas.ui.toasts import add_toast
 from prompts.preview.record_views import PAGES_BY_FAMILY
 from prompts.studio.forms import StudioFields, get_submitted_values
@@ -30,7 +31,7 @@ from prompts.studio.workbench import StudioState
 DRAFTS_PER_PAGE = 50
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("no prompt uses a draft"))
 @require_POST
 def save_draft_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """Save the submitted form as a private draft, even if it is invalid; no prompt changes."""
@@ -89,7 +90,7 @@ def get_draft_url(request: WorkspaceRequest, draft: FormDraft) -> str:
     ).get_url()
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("no prompt uses a draft"))
 @require_POST
 def discard_draft_view(request: WorkspaceRequest) -> HttpResponse:
     """Discard the member's own draft of the submitted part; drafts of other members are never queried."""

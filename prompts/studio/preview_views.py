@@ -13,6 +13,7 @@ from personas.errors import DomainError
 from personas.models import LAYOUTS
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import NotReviewed
 from prompts.assembly.sizes import measure_sections
 from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
 from prompts.builds.tokens import count_tokens_cached
@@ -153,7 +154,7 @@ class PreviewPane:
         return self.location.layout or self.studio.agent.layout
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("shows the prompt with a draft"))
 @require_POST
 def studio_preview(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """Render the prompt with the submitted draft, or only the field errors if the draft is invalid.
@@ -184,7 +185,7 @@ def render_form_errors(studio_fields: StudioFields) -> HttpResponse:
     return HttpResponse(html, status=422, headers={"HX-Reswap": "none"})
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, NotReviewed("compares layouts"))
 @require_POST
 def studio_layouts(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """Compare the submitted draft in all layouts: tokens, sections, lost records, cut text."""

@@ -17,6 +17,7 @@ from personas.records.views import get_change_message
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
+from personas.ui.review import Reviewed
 from personas.ui.toasts import add_toast
 from prompts.inputs import DraftRecord
 from prompts.models import PromptSettings
@@ -40,7 +41,7 @@ from prompts.studio.workbench import StudioState
 from skills.record_scan import scan_record
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 def studio_review(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """Show the review page.
 

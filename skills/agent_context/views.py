@@ -16,6 +16,7 @@ from personas.roles import Permission
 from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import get_unchanged_response, hash_page_state
+from personas.ui.review import Reviewed
 from skills.agent_context.effective import AgentContextLoader
 from skills.agent_context.forms import ContextForm
 from skills.agent_context.page import (
@@ -51,7 +52,7 @@ def poll_context(request: WorkspaceRequest, agent: str) -> HttpResponse:
     return render(request, "skills/agent_context/_live.html", context)
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 @require_POST
 def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_requested_agent(request, agent)
@@ -75,7 +76,7 @@ def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
     return render(request, DETAIL_TEMPLATE, build_context_page(request, row, form), status=422)
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed())
 @require_POST
 def inherit_from_parent(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_requested_agent(request, agent)

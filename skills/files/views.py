@@ -10,12 +10,14 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError, InvalidInput
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles, require_permission
 from personas.ui.responses import get_back_url, get_unchanged_response
+from personas.ui.review import Reviewed
 from personas.ui.toasts import add_toast
 from skills.archives import write_zip
 from skills.files.forms import AssignmentForm, WaiverForm
@@ -87,7 +89,7 @@ def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpR
     return download_response(bytes(data), file.path.rpartition("/")[2], "text/plain; charset=utf-8")
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed(gettext_lazy("Approve")))
 @require_POST
 def approve(request: WorkspaceRequest, key: int) -> HttpResponse:
     digest = request.POST.get("digest", "")
@@ -96,7 +98,7 @@ def approve(request: WorkspaceRequest, key: int) -> HttpResponse:
     )
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed(gettext_lazy("Revert")))
 @require_POST
 def revert(request: WorkspaceRequest, key: int) -> HttpResponse:
     digest = request.POST.get("digest", "")
@@ -105,7 +107,7 @@ def revert(request: WorkspaceRequest, key: int) -> HttpResponse:
     )
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed(gettext_lazy("Ignore")))
 @require_POST
 def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     return run_file_action(
@@ -117,7 +119,7 @@ def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     )
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed())
 @require_POST
 def unignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     return run_file_action(
@@ -129,7 +131,7 @@ def unignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     )
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, Reviewed(gettext_lazy("Allow")))
 @require_POST
 def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
     file = get_requested_file(request, key)
@@ -154,7 +156,7 @@ def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "skills/files/detail.html", page, status=422)
 
 
-@require_permission(APPROVE)
+@require_permission(APPROVE, Reviewed())
 @require_POST
 def revoke_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpResponse:
     file = get_requested_file(request, key)
@@ -164,7 +166,7 @@ def revoke_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpRespo
     return redirect(file_url(file))
 
 
-@require_permission(EDIT)
+@require_permission(EDIT, Reviewed())
 @require_POST
 def assign(request: WorkspaceRequest, key: int) -> HttpResponse:
     file = get_requested_skill(request, key)

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
@@ -19,6 +19,7 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.counted_paginator import CountedPaginator
 from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
+from personas.ui.review import Reviewed
 from skills.agent_context.skill_validity import SkillReaders, SkillValidity
 from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
 from skills.files.reasons import STATUSES_BY_SEVERITY, list_status_reasons
@@ -181,7 +182,7 @@ def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "skills/inbox/_live.html", build_inbox_page(request) | {"is_news": True})
 
 
-@require_permission(Permission.EDIT)
+@require_permission(Permission.EDIT, Reviewed(gettext_lazy("Approve")))
 @require_POST
 def approve_selected(request: WorkspaceRequest) -> HttpResponse:
     """Approve the checked files or, with the button for all, every file of the page.

@@ -14,6 +14,7 @@ from personas.errors import DomainError
 from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review import IMPORT_REVIEW, Reviewed
 from skills.library.forms import SkillImportForm
 from skills.library.selectors import list_found_skills
 from skills.library.services import (
@@ -41,7 +42,7 @@ class SkillFilePages(RecordPages[Skill]):
             path("<slug:key>/export/", self.export, name="export"),
         ]
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, IMPORT_REVIEW)
     def import_file(self, request: WorkspaceRequest) -> HttpResponse:
         form = SkillImportForm(request.POST or None, request.FILES or None)
         if request.method != "POST" or not form.is_valid():
@@ -60,7 +61,7 @@ class SkillFilePages(RecordPages[Skill]):
             _("Imported as “%(skill)s”. It is not assigned to any agent yet.") % {"skill": skill},
         )
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, Reviewed())
     def copy(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
         """Copy a discovered skill to a skill record, and name the files that are not copied.
 

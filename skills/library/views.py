@@ -22,6 +22,7 @@ from personas.records.views import PAGE_SIZE, get_query_param, post_only
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.export import build_export_response, get_export_format
+from personas.ui.review import NotReviewed, Reviewed
 from personas.ui.sorting import get_sort_order
 from skills.files.services import set_trust_requirement
 from skills.library.bulk_views import EXPORT_COLUMNS, SkillBulkPages, iterate_skill_items
@@ -104,7 +105,7 @@ class SkillPages(SkillBulkPages):
         }
         return self.render_page(request, "list", context)
 
-    @require_permission(Permission.MANAGE_SOURCES)
+    @require_permission(Permission.MANAGE_SOURCES, Reviewed())
     def update_trust_policy(self, request: WorkspaceRequest) -> HttpResponse:
         """Set whether a user must trust a discovered skill before agents get it.
 
@@ -160,7 +161,7 @@ class SkillPages(SkillBulkPages):
             return build_form_check(form)
         return build_skill_check(form.record) if form.record else None
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, NotReviewed("validates a text that is not saved"))
     def check_draft(self, request: WorkspaceRequest) -> HttpResponse:
         """Validate a draft without saving it. The query parameter `of` names the skill that is being edited.
 

@@ -20,6 +20,7 @@ from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
 from personas.selectors import list_revisions
 from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.review import REVERT_REVIEW, Reviewed
 from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import HARNESSES
 from skills.models import RuleSet
@@ -157,14 +158,18 @@ class RuleSetPages(RecordPages[RuleSet]):
         routes = [
             path("", self.index, name="list"),
             path(record_path, self.detail, name="detail"),
-            path(f"{record_path}edit/", self.require_write(self.edit), name="edit"),
-            path(f"{record_path}reset/", post_only(self.require_write(self.reset)), name="reset"),
-            path(f"{record_path}restore/", post_only(self.require_write(self.restore)), name="restore"),
+            path(f"{record_path}edit/", self.require_write(self.edit, Reviewed()), name="edit"),
+            path(f"{record_path}reset/", post_only(self.require_write(self.reset, Reviewed())), name="reset"),
+            path(
+                f"{record_path}restore/",
+                post_only(self.require_write(self.restore, REVERT_REVIEW)),
+                name="restore",
+            ),
             path(f"{record_path}history/", self.history, name="history"),
             path(f"{record_path}history/<int:number>/", self.revision, name="revision"),
             path(
                 f"{record_path}history/<int:number>/restore/",
-                post_only(self.require_write(self.revert)),
+                post_only(self.require_write(self.revert, REVERT_REVIEW)),
                 name="revert",
             ),
         ]

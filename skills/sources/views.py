@@ -20,6 +20,7 @@ from personas.records.views import PAGE_SIZE, RecordPages, post_only
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import get_back_url
+from personas.ui.review import Automatic
 from skills.archives import read_zip
 from skills.models import FileStatus, RefreshRun, Source, SourceKind
 from skills.refresh.holds import confirm_removal
@@ -41,6 +42,7 @@ from skills.uploads.services import InvalidBundle, push_bundle
 
 # The size of the archive, plus 64 KiB for the other parts of the multipart request.
 MAX_UPLOAD_BYTES = MAX_ZIP_BYTES + 64 * 1024
+SCANNED = Automatic("a worker scans the source; only its automatic approval lets files into prompts at once")
 
 
 class SourcePages(RecordPages[Source]):
@@ -98,7 +100,7 @@ class SourcePages(RecordPages[Source]):
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=request.actor))
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, SCANNED)
     def refresh(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         source = self.find(request, key)
         try:
@@ -109,7 +111,7 @@ class SourcePages(RecordPages[Source]):
             messages.success(request, _("Started refreshing “%(source)s”.") % {"source": source})
         return redirect(get_back_url(request, self.get_record_url(source)))
 
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, SCANNED)
     def confirm_removal(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         source = self.find(request, key)
         run = request.POST.get("run", "")
@@ -124,7 +126,7 @@ class SourcePages(RecordPages[Source]):
         return redirect(get_back_url(request, self.get_record_url(source)))
 
     @allow_body_size(MAX_UPLOAD_BYTES)
-    @require_permission(Permission.EDIT)
+    @require_permission(Permission.EDIT, SCANNED)
     def upload(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         source = self.find(request, key)
         form = UploadForm(request.POST, request.FILES)

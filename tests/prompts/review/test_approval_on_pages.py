@@ -104,7 +104,7 @@ def approve_own_change(guarded: Guarded) -> list[Request]:
     """Alice wrote the change, and Bob requested its release."""
     by = Actor.person(guarded.bob)
     release = request_release(guarded.agent.workspace, [guarded.prompt], message="Go", by=by)
-    return [(f"{guarded.url}/releases/{release.number}/{verb}/", {}) for verb in ("approve", "release")]
+    return [(f"{guarded.url}/releases/{release.number}/{verb}/", {}) for verb in ("approve", "publish")]
 
 
 Prepare = Callable[[Guarded], list[Request]]

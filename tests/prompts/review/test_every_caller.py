@@ -1,29 +1,28 @@
 """Every caller of the function that moves a label goes through the review step.
 
 The callers are found in the source. Pages reach them only through the middleware, which runs every action
-with the review; the other entrances are listed with the reason why nobody can be asked.
+as its view declares; the other entrances are listed with the reason why nobody can be asked.
 """
 
 import ast
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
-from django.urls import URLResolver, get_resolver
+from django.urls import resolve
+from django.utils.module_loading import import_string
 
 from personas.models import MemoryStatus
-from personas.tenancy.middleware import VIEW_RUNNERS
+from personas.records.services import edit_record
+from personas.ui.review import Automatic, NotReviewed, ReviewDeclaration, Reviewed
 from prompts.labels.change_recorder import UnreviewedChange
-from prompts.review import middleware
-from prompts.review.middleware import (
-    AUTOMATIC_VIEWS,
-    EXEMPT_NAMESPACES,
-    EXEMPT_VIEWS,
-    is_exempt,
-    run_reviewed_view,
-)
-from tests.factories import make_memory
+from prompts.models import AgentPrompt
+from prompts.review.middleware import run_review_step
+from tests.factories import BY, make_memory
+from tests.isolation.walk import all_routes
 from tests.prompts.review.test_review_step import editor, get_production, pilot, soul  # noqa: F401  # fixtures
 
 ROOT = Path(__file__).parents[3]
@@ -80,16 +79,30 @@ def read_sources() -> dict[str, str]:
     }
 
 
-def list_page_routes(resolver: URLResolver, prefix: str = "", namespace: str = "") -> Iterator[str]:
-    """Yield the names of all pages of a workspace."""
-    for entry in resolver.url_patterns:
-        route = prefix + str(entry.pattern)
-        if isinstance(entry, URLResolver):
-            yield from list_page_routes(
-                entry, route, f"{namespace}{entry.namespace}:" if entry.namespace else namespace
-            )
-        elif "<slug:workspace>" in route:
-            yield f"{namespace}{entry.name}"
+def list_action_views() -> dict[str, Any]:
+    """Return the views of a workspace that accept POST, by the name of their route."""
+    return {
+        route.name: route.view for route in all_routes() if route.is_inside and hasattr(route.view, "needs")
+    }
+
+
+def find_undeclared(views: dict[str, Any]) -> list[str]:
+    return [
+        name
+        for name, view in views.items()
+        if not isinstance(getattr(view, "review", None), ReviewDeclaration)
+    ]
+
+
+def find_lost_uploads(views: dict[str, Any]) -> list[str]:
+    """Return the reviewed views that read a file, and do not declare which field can have its text."""
+    return [
+        name
+        for name, view in views.items()
+        if isinstance(view.review, Reviewed)
+        and not view.review.uploads
+        and "request.FILES" in inspect.getsource(inspect.unwrap(view))
+    ]
 
 
 def test_every_caller_of_the_function_that_moves_labels_is_known():
@@ -117,14 +130,33 @@ def test_the_function_reports_to_the_review_and_nothing_else_writes_labels():
 
 def test_the_middleware_runs_all_pages_and_comes_last():
     assert settings.MIDDLEWARE[-1] == "prompts.review.middleware.ReviewMiddleware"
-    assert run_reviewed_view in VIEW_RUNNERS
+    assert import_string(settings.REVIEW_STEP) is run_review_step
 
 
-def test_exemptions_name_pages_that_exist():
-    names = set(list_page_routes(get_resolver()))
-    assert len(names) > 100
-    assert {*EXEMPT_VIEWS, *AUTOMATIC_VIEWS} <= names
-    assert set(EXEMPT_NAMESPACES) <= {name.partition(":")[0] for name in names}
+def test_every_page_that_accepts_post_declares_its_review(monkeypatch):
+    views = list_action_views()
+    assert len(views) > 100
+    assert find_undeclared(views) == []
+    monkeypatch.delattr(views["souls:edit"], "review")
+    assert find_undeclared(views) == ["souls:edit"]
+
+
+def test_an_upload_is_sent_again_after_the_review(monkeypatch):
+    views = list_action_views()
+    assert find_lost_uploads(views) == []
+    monkeypatch.setattr(views["memories:import"].__func__, "review", Reviewed())
+    assert find_lost_uploads(views) == ["memories:import"]
+
+
+def test_only_these_actions_change_prompts_without_a_review():
+    views = list_action_views().items()
+    assert {name for name, view in views if isinstance(view.review, Automatic)} == {
+        "sources:refresh",
+        "sources:upload",
+        "sources:confirm-removal",
+        "builds:everything",
+        "fleet:demo",
+    }
 
 
 @pytest.mark.parametrize(
@@ -152,18 +184,47 @@ def test_exemptions_name_pages_that_exist():
         "agent-context:choose",
     ],
 )
-def test_an_action_that_can_move_production_has_no_exemption(name):
-    assert name in set(list_page_routes(get_resolver()))
-    assert not is_exempt(name)
-    assert name not in AUTOMATIC_VIEWS
+def test_an_action_that_can_move_production_is_reviewed(name):
+    assert isinstance(list_action_views()[name].review, Reviewed)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_planted_exemption_fails_instead_of_moving_production(editor, workspace, pilot, monkeypatch):  # noqa: F811
+@pytest.mark.parametrize("policy", ["automatic", "reviewed"])
+def test_a_view_that_writes_records_and_declares_otherwise_fails(
+    editor,  # noqa: F811
+    workspace,
+    pilot,  # noqa: F811
+    policy,
+    monkeypatch,
+):
+    """Also if production waits for an approval, so that only a new version is built."""
+    edit_record(pilot, {"release_policy": policy}, expected=pilot.revision, by=BY)
     memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
-    monkeypatch.setitem(middleware.EXEMPT_VIEWS, "memories:approve", "planted")
-    with pytest.raises(UnreviewedChange, match="memories:approve moves production"):
-        editor.post(f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
+    path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    monkeypatch.setattr(resolve(path).func, "review", NotReviewed("planted"))
+    with pytest.raises(UnreviewedChange, match=r"MemoryPages\.approve writes a Memory"):
+        editor.post(path)
+    memory.refresh_from_db()
+    assert memory.status == MemoryStatus.PROPOSED
+    assert "The reef moved." not in get_production(pilot)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_view_that_moves_production_and_declares_otherwise_fails(editor, workspace, pilot, monkeypatch):  # noqa: F811
+    prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
+    path = f"/w/{workspace.slug}/prompts/{prompt.pk}/roll-back/"
+    monkeypatch.setattr(resolve(path).func, "review", NotReviewed("planted"))
+    with pytest.raises(UnreviewedChange, match="roll_back_view moves production"):
+        editor.post(path, {"note": "Too calm."})
+    assert "Be calm." in get_production(pilot)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_view_without_a_declaration_is_reviewed(editor, workspace, pilot, monkeypatch):  # noqa: F811
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
+    path = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    monkeypatch.delattr(resolve(path).func, "review")
+    assert editor.post(path)["Dramatis-Review"] == "required"
     assert "The reef moved." not in get_production(pilot)
 
 

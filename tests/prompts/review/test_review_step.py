@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from personas.models import Agent, Memory, MemoryStatus, Soul, User, Workspace
@@ -13,7 +14,7 @@ from prompts.builds.services import rebuild_agents
 from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.versions.selectors import get_version_text
-from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, signed_in
+from tests.factories import BY, PASSWORD, make_agent, make_channel, make_memory, make_soul, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -157,6 +158,17 @@ def test_approving_a_memory_is_reviewed(editor, workspace, pilot):
     assert "The reef moved." in get_production(pilot)
 
 
+def test_the_review_of_a_bulk_action_has_its_verb(editor, workspace, pilot):
+    active = make_memory(workspace, text="The reef moved.", agent=pilot)
+    proposed = make_memory(workspace, text="It rains.", status=MemoryStatus.PROPOSED, agent=pilot)
+    for page, verb, memory, button in (
+        ("all/bulk", "archive", active, "Revoke and deploy (2 prompts)"),
+        ("decide", "approve", proposed, "Approve and deploy (2 prompts)"),
+    ):
+        data = {"verb": verb, "chosen": memory.pk}
+        assert button in editor.post(f"/w/{workspace.slug}/memories/{page}/", data).content.decode()
+
+
 def test_a_roll_back_is_reviewed(editor, workspace, pilot):
     prompt = AgentPrompt.unscoped.get(agent=pilot, channel__slug="deck")
     path = f"/w/{workspace.slug}/prompts/{prompt.pk}/roll-back/"
@@ -208,6 +220,31 @@ def test_erasing_is_reviewed(editor, workspace, pilot):
     assert "6 Low Road" not in get_production(pilot)
 
 
+def skip_review(_request: Any, _view: Any, call: Any) -> Any:
+    """A planted fault: views that are called again after a sign-in have no review step."""
+    return call()
+
+
+@pytest.mark.parametrize("is_planted", [False, pytest.param(True, marks=pytest.mark.planted)])
+def test_an_action_is_also_reviewed_after_a_sign_in(alice, workspace, pilot, settings, is_planted):
+    """Sign in, erase, confirm the sign-in: the stored request shows its review, and only then erases."""
+    if is_planted:
+        settings.REVIEW_STEP = f"{__name__}.skip_review"
+    alice.set_password(PASSWORD)
+    alice.save()
+    client = Client()
+    client.cookies = signed_in(alice).cookies
+    memory = make_memory(workspace, text="Ann lives at 5 Low Road.", agent=pilot)
+    path, data = f"/w/{workspace.slug}/erasures/memories/{memory.pk}/", {"reason": "Asked for.", "sure": "on"}
+    assert "/reauthenticate/" in client.post(path, data)["Location"]
+    answer = client.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": path})
+    assert (answer.headers.get("Dramatis-Review") == "required") != is_planted
+    assert ("5 Low Road" in get_production(pilot)) != is_planted
+    if not is_planted:
+        client.post(path, {**data, REVIEWED_FIELD: answer.context["token"]})
+        assert "5 Low Road" not in get_production(pilot)
+
+
 def test_a_script_can_ask_for_the_review_without_saving(editor, workspace, soul, pilot):
     path, ask = f"/w/{workspace.slug}/souls/{soul.slug}/edit/", {"Dramatis-Review": "ask"}
     answer = editor.post(path, soul_form(soul, "Be loud."), headers=ask)
@@ -219,6 +256,29 @@ def test_a_script_can_ask_for_the_review_without_saving(editor, workspace, soul,
     other.refresh_from_db()
     assert other.text == "Nobody has this."
     assert not list(editor.get(f"/w/{workspace.slug}/souls/").context["messages"])
+
+
+def test_the_messages_of_an_action_are_discarded_and_earlier_ones_stay(editor, workspace, pilot):
+    other = make_soul(workspace, "Other", text="Nobody has this.")
+    editor.post(f"/w/{workspace.slug}/souls/{other.slug}/edit/", soul_form(other, "Still nobody."))
+    memory = make_memory(workspace, text="The reef moved.", status=MemoryStatus.PROPOSED, agent=pilot)
+    path, data = f"/w/{workspace.slug}/memories/decide/", {"approve": memory.pk}
+    for headers in ({"HX-Request": "true"}, {"Dramatis-Review": "ask"}):
+        assert editor.post(path, data, headers=headers)["Dramatis-Review"] == "required"
+    page = editor.post(path, data)
+    assert [str(message) for message in page.context["messages"]] == ["“Other” saved."]
+
+
+def test_an_uploaded_file_is_kept_by_the_page_of_the_review(editor, workspace, pilot):
+    path = f"/w/{workspace.slug}/memories/import/"
+    text = '[\n"The reef moved."]'
+    upload = SimpleUploadedFile("memories.json", text.encode("utf-8-sig"))
+    page = editor.post(path, {"file": upload, "text": "overridden by the file"})
+    assert "Import and deploy (2 prompts)" in page.content.decode()
+    fields = dict(page.context["fields"])
+    assert fields == {"text": text}
+    assert editor.post(path, {**fields, REVIEWED_FIELD: page.context["token"]}).status_code == 200
+    assert "The reef moved." in get_production(pilot)
 
 
 def test_a_card_on_the_board_gets_the_review_as_a_dialog(editor, workspace, pilot):

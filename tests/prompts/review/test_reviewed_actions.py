@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.test import Client
+from django.urls import resolve
 
 from personas.models import Agent, Workspace
 from personas.records.services import edit_record
 from personas.ui.responses import REVIEWED_FIELD
+from personas.ui.review import Automatic
 from prompts.labels.services import move_label
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.review.middleware import AUTOMATIC_VIEWS
 from skills.agent_context.services import choose_context
 from skills.models import Source
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
@@ -28,9 +29,8 @@ SKILL_PATH = ".agents/skills/tea/SKILL.md"
 
 
 class ReviewedAction(NamedTuple):
-    """A page action: its view, request, the button of its review, and what is compared before and after."""
+    """A page action: its request, the button of its review, and what is compared before and after."""
 
-    view: str
     path: str
     data: dict[str, Any]
     button: str
@@ -63,18 +63,14 @@ def prepare_file(workspace: Workspace, source: Source) -> ReviewedAction:
     assert OLD in get_text(workspace)
     path = f"/w/{workspace.slug}/files/{file.pk}/approve/"
     data = {"digest": file.latest.digest}
-    return ReviewedAction(
-        "files:approve", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
-    )
+    return ReviewedAction(path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace))
 
 
 def prepare_inbox(workspace: Workspace, source: Source) -> ReviewedAction:
     file = file_at(source, "AGENTS.md")
     data = {"pick": [f"{file.pk}:{file.latest.digest}"]}
     path = f"/w/{workspace.slug}/inbox/approve/"
-    return ReviewedAction(
-        "inbox:approve-selected", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
-    )
+    return ReviewedAction(path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace))
 
 
 def prepare_skill(workspace: Workspace, source: Source) -> ReviewedAction:
@@ -82,9 +78,7 @@ def prepare_skill(workspace: Workspace, source: Source) -> ReviewedAction:
     assert "tea" not in get_text(workspace)
     path = f"/w/{workspace.slug}/files/{file.pk}/approve/"
     data = {"digest": file.latest.digest}
-    return ReviewedAction(
-        "files:approve", path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace)
-    )
+    return ReviewedAction(path, data, "Approve and deploy (1 prompt)", lambda: get_text(workspace))
 
 
 def prepare_trust_policy(workspace: Workspace, source: Source) -> ReviewedAction:
@@ -96,9 +90,7 @@ def prepare_trust_policy(workspace: Workspace, source: Source) -> ReviewedAction
     def get_state() -> Any:
         return Workspace.objects.get(pk=workspace.pk).skills_need_trust, get_text(workspace)
 
-    return ReviewedAction(
-        "skills:trust-policy", path, {"needed": "0"}, "Save and deploy (1 prompt)", get_state
-    )
+    return ReviewedAction(path, {"needed": "0"}, "Save and deploy (1 prompt)", get_state)
 
 
 FILE_ACTIONS = [prepare_file, prepare_inbox, prepare_skill, prepare_trust_policy]
@@ -115,7 +107,7 @@ def prepare_label(pilot: Agent) -> ReviewedAction:
         return PromptLabel.unscoped.get(prompt=prompt, name="canary").version.number
 
     assert get_state() == 1
-    return ReviewedAction("versions:label", path, data, "Move label (1 prompt)", get_state)
+    return ReviewedAction(path, data, "Move label (1 prompt)", get_state)
 
 
 def check_review(client: Client, action: ReviewedAction) -> None:
@@ -157,7 +149,7 @@ def test_a_new_label_is_set_at_once(editor, pilot):
 @pytest.mark.parametrize("prepare", [*FILE_ACTIONS, None])
 def test_a_planted_bypass_is_found(editor, source, pilot, prepare, monkeypatch):
     action = prepare(source.workspace, source) if prepare else prepare_label(pilot)
-    monkeypatch.setitem(AUTOMATIC_VIEWS, action.view, "planted")
+    monkeypatch.setattr(resolve(action.path).func, "review", Automatic("planted"))
     with pytest.raises(AssertionError, match="The review was not shown"):
         check_review(editor, action)
 
