@@ -16,7 +16,6 @@ class IdentityResource(NamedResource):
     model = Identity
     name, singular = "identities", "identity"
     file_name = "IDENTITY.md"
-    has_compiled_lookup = True
     schema_overrides = {"extra": EXTRA_SCHEMA}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Identity]:

@@ -13,7 +13,6 @@ class SoulResource(NamedResource):
     model = Soul
     name, singular = "souls", "soul"
     file_name = "SOUL.md"
-    has_compiled_lookup = True
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Soul]:
         return list_souls(workspace)

@@ -16,7 +16,6 @@ class UserProfileResource(NamedResource):
     model = UserProfile
     name, singular = "user-profiles", "user profile"
     file_name = "USER.md"
-    has_compiled_lookup = True
     search_fields = ("name", "slug", "display_name")
     schema_overrides = {"extra": EXTRA_SCHEMA}
 
