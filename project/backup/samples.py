@@ -10,7 +10,7 @@ from django.utils import timezone
 from personas.models import Workspace
 from prompts.integrity.checkpoint_signer import build_statement, get_current_heads
 from prompts.models import Checkpoint, PromptVersion
-from prompts.replay.services import load_version_contents
+from prompts.versions.version_contents import load_version_contents
 
 ChainHeads = list[dict[str, Any]]
 PromptDigests = dict[str, str]

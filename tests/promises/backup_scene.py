@@ -43,7 +43,6 @@ from prompts.erasure.services import erase_record  # noqa: E402
 from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.replay.services import load_version_contents  # noqa: E402
 from prompts.serving import (  # noqa: E402
     EMPTY_SLOTS,
     CallContext,
@@ -54,6 +53,7 @@ from prompts.serving import (  # noqa: E402
     ServingUnavailable,
     serve_prompt,
 )
+from prompts.versions.version_contents import load_version_contents  # noqa: E402
 
 BY = Actor("scene")
 AGENTS, SAMPLE = 20, 200
