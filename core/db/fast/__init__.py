@@ -1,9 +1,10 @@
 """Fast statements: SQL that is compiled once, and several statements in one round trip.
 
-They are harder to read than querysets and `save()`, so use them only where a benchmark shows a gain: builds,
-edits by API and what these share with other paths. docs/decisions/0021-compiled-queries.md explains the
-mechanism, docs/decisions/0024-faster-writes-and-pages.md has the gain of each step. Import from here; the
-modules inside are:
+They are harder to read than querysets and `save()`, so use them only where a benchmark shows a gain, and
+write the reason beside them. docs/decisions/0021-compiled-queries.md explains the mechanism and lists its
+uses, docs/decisions/0024-faster-writes-and-pages.md has the gain of each step.
+
+Import from here. The modules are:
 
 - compiled_query: a function that returns a queryset becomes one that returns a list
 - compiled_write: WriteBatch, inserts and updates that are sent together

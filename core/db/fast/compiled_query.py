@@ -1,7 +1,6 @@
 """Querysets of fixed form, whose SQL is compiled once per process.
 
-Building and compiling a queryset takes longer than most queries. Use this only on hot paths, and only where a
-benchmark shows a gain.
+Building and compiling a queryset takes longer than most queries.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
