@@ -18,9 +18,10 @@ WIRING = frozenset({"urls", "admin", "apps", "tasks", "receivers"})
 
 
 class PackageLayersContract(Contract):
-    """Check the feature packages of an app.
+    """Check the feature packages of an app, or of a group of packages such as `prompts.publishing`.
 
-    - Interface modules may import anything in the app; no other module imports them.
+    - Interface modules may import anything in the app; no other module imports them. With
+      `covers_interfaces`, the layers apply to them as well.
     - Other modules import packages of lower layers only. Models are exempt as targets, because foreign
       keys cross packages, but models modules import no services.
     - Packages named on one line, separated by `|`, do not import each other.
@@ -35,6 +36,7 @@ class PackageLayersContract(Contract):
     # Packages that interface modules are built with: none of their modules is one.
     toolkits = fields.SetField(subfield=fields.StringField(), required=False)
     ignore_imports = fields.SetField(subfield=fields.StringField(), required=False)
+    covers_interfaces = fields.BooleanField(required=False, default=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         violations = sorted(self._violations(graph))
@@ -53,7 +55,9 @@ class PackageLayersContract(Contract):
         }
         used = set()
         for importer in sorted(graph.modules):
-            if self._package(importer) is None or self._is_interface(importer):
+            package = self._package(importer)
+            is_exempt = self._is_interface(importer) and not self.covers_interfaces
+            if package is None or package in INTERFACE_PACKAGES or is_exempt:
                 continue
             for imported in sorted(graph.find_modules_directly_imported_by(importer)):
                 if problem := self._problem(importer, imported, ranks):
@@ -69,9 +73,9 @@ class PackageLayersContract(Contract):
             return None
         importing, package = self._package(importer), self._package(imported)
         if package is None:
-            is_wiring = imported.split(".")[1] in WIRING and imported.count(".") == 1
+            is_wiring = imported.removeprefix(f"{self.app}.") in WIRING and not self._is_interface(importer)
             return "feature packages do not import the app's wiring" if is_wiring else None
-        if self._is_interface(imported):
+        if self._is_interface(imported) and not self._is_interface(importer):
             return "only interface modules import interface modules"
         if importer.endswith(".models") and not imported.endswith(MODEL_MODULES):
             return (
@@ -90,15 +94,16 @@ class PackageLayersContract(Contract):
 
     def _package(self, module: str) -> str | None:
         """Return the feature package of a module; None at the top of the app or outside of it."""
-        parts = module.split(".")
-        if parts[0] != self.app or "migrations" in parts:
+        parts = module.removeprefix(f"{self.app}.").split(".")
+        if not module.startswith(f"{self.app}.") or "migrations" in parts:
             return None
-        return parts[1] if len(parts) > 2 else None
+        return parts[0] if len(parts) > 1 else None
 
     def _is_interface(self, module: str) -> bool:
-        parts = module.split(".")
-        if parts[1] in INTERFACE_PACKAGES or parts[1] in (self.pages or ()):  # type: ignore[operator]
+        packages = set(module.split(".")[1:-1])
+        if packages & {*INTERFACE_PACKAGES, *(self.pages or ())}:  # type: ignore[misc]
             return True
-        if parts[1] in (self.toolkits or ()):  # type: ignore[operator]
+        if packages & set(self.toolkits or ()):  # type: ignore[call-overload]
             return False
-        return parts[-1] in INTERFACE or parts[-1].endswith(INTERFACE_SUFFIXES)
+        name = module.rpartition(".")[2]
+        return name in INTERFACE or name.endswith(INTERFACE_SUFFIXES)

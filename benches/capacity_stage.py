@@ -22,9 +22,11 @@ from personas.models import Agent, Channel, Soul, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
 from personas.work.services import add_responsibility  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import LedgerEntry  # noqa: E402
-from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest, ServingCache, serve_prompt  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.serving.cache import ServingCache  # noqa: E402
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest  # noqa: E402
+from prompts.serving.services import serve_prompt  # noqa: E402
 from tests.factories import make_agent, make_user  # noqa: E402
 
 WORKSPACES, AGENTS, CHANNELS, SOULS, MEMORIES = 20, 30, 3, 3, 10

@@ -22,8 +22,8 @@ from personas.memories.services import create_memory  # noqa: E402
 from personas.models import Agent, Channel, Erasure, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import PromptVersion  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
 
 BY = Actor("bench")
 SENTENCE = "Ask for the order number before you look anything up, and repeat it in the answer. "

@@ -21,8 +21,8 @@ from prompts.assembly.slots import Slots, fill_segments
 from prompts.models import LedgerEntry, PromptLabel, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
 from prompts.proof_rows import build_ledger_row
-from prompts.serving import slots_json
-from prompts.versions.selectors import get_segments
+from prompts.publishing.versions.selectors import get_segments
+from prompts.serving.slot_values import slots_json
 
 
 class KeyAuthentication(BaseAuthentication):

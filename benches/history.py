@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.ledger.blocks import seal_ledger
+from prompts.evidence.ledger.blocks import seal_ledger
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion
 from prompts.proof_rows import build_ledger_row, build_version_row, format_reader, get_prompt_key
 

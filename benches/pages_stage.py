@@ -25,12 +25,12 @@ from personas.records.services import edit_record  # noqa: E402
 from personas.roles import Role  # noqa: E402
 from personas.work.services import add_responsibility  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.labels.services import move_label  # noqa: E402
-from prompts.ledger.blocks import seal_ledger  # noqa: E402
+from prompts.evidence.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
 from prompts.proof.canonical import format_timestamp  # noqa: E402
-from prompts.releases.services import approve_release, request_release, run_release  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.publishing.labels.services import move_label  # noqa: E402
+from prompts.publishing.releases.services import approve_release, request_release, run_release  # noqa: E402
 from tests.factories import (  # noqa: E402
     join,
     make_agent,

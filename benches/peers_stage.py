@@ -20,9 +20,9 @@ from personas.memories.services import create_memory  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.labels.services import move_label  # noqa: E402
 from prompts.models import AgentPrompt  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.publishing.labels.services import move_label  # noqa: E402
 
 BY = Actor("bench")
 SOUL = SENTENCE * 70

@@ -26,11 +26,11 @@ from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from project.celery import app as application  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.integrity.verify import verify_workspace  # noqa: E402
+from prompts.evidence.integrity.verify import verify_workspace  # noqa: E402
+from prompts.evidence.replay.services import get_label_version_at  # noqa: E402
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion  # noqa: E402
-from prompts.replay.services import get_label_version_at  # noqa: E402
-from prompts.versions.selectors import get_prompt_labels, list_versions  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.publishing.versions.selectors import get_prompt_labels, list_versions  # noqa: E402
 
 BY = Actor("bench")
 AGENTS, CHANNELS, MEMORIES, PUBLISHES, ROUNDS = 250, 4, 30, 60, 30

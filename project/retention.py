@@ -21,10 +21,10 @@ from personas.models import Workspace
 from personas.notifications.services import delete_notifications_before
 from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
 from personas.webhooks.selectors import delete_deliveries_before
-from prompts.call_contents.retention import delete_unused_call_contents
-from prompts.drift.reports import delete_reports_before
-from prompts.integrity.services import delete_verifications_before
-from prompts.versions.content_retention import delete_unused_contents, delete_unused_file_revisions
+from prompts.evidence.drift.reports import delete_reports_before
+from prompts.evidence.integrity.services import delete_verifications_before
+from prompts.publishing.versions.content_retention import delete_unused_contents, delete_unused_file_revisions
+from prompts.serving.call_contents.retention import delete_unused_call_contents
 from skills.refresh.runs import delete_runs_before
 
 log = structlog.get_logger(__name__)

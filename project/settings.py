@@ -110,14 +110,14 @@ MIDDLEWARE = [
     # After the login check, because it reads the body: visitors must not make the server wait for one.
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "prompts.builds.middleware.RebuildCountsMiddleware",
+    "prompts.publishing.builds.middleware.RebuildCountsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.middleware.TenancyMiddleware",
     "core.db.replica.ReadYourWritesMiddleware",
-    "prompts.review.middleware.ReviewMiddleware",
+    "prompts.publishing.review.middleware.ReviewMiddleware",
 ]
 # Views that are called again after a sign-in, without middleware, call the review step themselves.
-REVIEW_STEP = "prompts.review.middleware.run_review_step"
+REVIEW_STEP = "prompts.publishing.review.middleware.run_review_step"
 # Renders widgets with Jinja2: Django includes a template for each option of a list.
 FORM_RENDERER = "project.form_renderer.WidgetRenderer"
 TEMPLATES = [

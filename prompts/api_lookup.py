@@ -14,10 +14,10 @@ from personas.api.key_limits import is_within_limit, out_of_scope_error
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, ProblemError
 from personas.models import Agent
-from prompts.labels.move_queries import query_named_prompt, query_numbered_version
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.versions.selectors import HEAVY_COLUMNS
-from prompts.versions.timeline import select_latest_version
+from prompts.publishing.labels.move_queries import query_named_prompt, query_numbered_version
+from prompts.publishing.versions.selectors import HEAVY_COLUMNS
+from prompts.publishing.versions.timeline import select_latest_version
 
 # Largest values of 32-bit number columns and 64-bit id columns.
 MAX_NUMBER, MAX_ID = 2**31 - 1, 2**63 - 1

@@ -14,16 +14,16 @@ class PromptsConfig(AppConfig):
         from personas.notifications.rules import DETAIL_SOURCES, EXCLUDED_SOURCES, RECIPIENT_SOURCES
         from personas.records.models import AGENT_ID_SOURCES
         from prompts import receivers  # noqa: F401  # connects the receivers
-        from prompts.comments.selectors import COMMENT_RECIPIENTS, list_comment_details
-        from prompts.labels.selectors import list_label_names
-        from prompts.ledger.partitions import create_partitions
-        from prompts.provenance.usage import get_usage_fingerprint, list_file_revisions_in_use
-        from prompts.releases.recipients import (
+        from prompts.evidence.ledger.partitions import create_partitions
+        from prompts.publishing.comments.selectors import COMMENT_RECIPIENTS, list_comment_details
+        from prompts.publishing.labels.selectors import list_label_names
+        from prompts.publishing.provenance.usage import get_usage_fingerprint, list_file_revisions_in_use
+        from prompts.publishing.releases.recipients import (
             RELEASE_RECIPIENTS,
             list_release_details,
             list_requested_reviewers,
         )
-        from prompts.settings.selectors import (
+        from prompts.publishing.settings.selectors import (
             AGENTS_BY_SETTINGS,
             list_default_record_ids,
             query_records_in_settings,

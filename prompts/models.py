@@ -1,20 +1,20 @@
 """All models of the prompts app."""
 
-from prompts.builds.models import BuildCause
-from prompts.call_contents.models import CallContent
-from prompts.comments.models import Comment
-from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationStatus
-from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
-from prompts.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerExpiry
-from prompts.releases.models import (
+from prompts.evidence.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationStatus
+from prompts.evidence.ledger.models import BotStatus, DigestReport, LedgerBlock, LedgerEntry, LedgerExpiry
+from prompts.publishing.builds.models import BuildCause
+from prompts.publishing.comments.models import Comment
+from prompts.publishing.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
+from prompts.publishing.releases.models import (
     Release,
     ReleaseComment,
     ReleaseItem,
     ReleaseReviewer,
     ReleaseStatus,
 )
-from prompts.settings.models import PromptSettings
-from prompts.versions.models import AgentPrompt, PromptVersion, VersionPart
+from prompts.publishing.settings.models import PromptSettings
+from prompts.publishing.versions.models import AgentPrompt, PromptVersion, VersionPart
+from prompts.serving.call_contents.models import CallContent
 
 __all__ = [
     "LATEST",

@@ -8,7 +8,7 @@ from personas.agents.selectors import list_agents_with_parts
 from personas.models import Agent
 from personas.tenancy.middleware import WorkspaceRequest
 from prompts.models import AgentPrompt, PromptVersion, Release
-from prompts.versions.timeline import select_latest_version
+from prompts.publishing.versions.timeline import select_latest_version
 
 # Largest value of an integer column. A query with a larger number raises a database error.
 MAX_URL_NUMBER = 2**31 - 1

@@ -20,13 +20,13 @@ from core.db.before_commit import before_commit
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.models import Agent, ReleasePolicy, Revision
 from personas.signals import agent_changed
-from prompts.builds.causes import add_build_causes
-from prompts.builds.middleware import get_rebuild_counts
-from prompts.builds.progress import list_agent_channels
-from prompts.builds.services import NewCauses, TooManyPrompts, rebuild_pending_agents
-from prompts.labels.change_recorder import UnreviewedChange, get_change_recorder
-from prompts.labels.services import keep_review
 from prompts.models import BuildCause
+from prompts.publishing.builds.causes import add_build_causes
+from prompts.publishing.builds.middleware import get_rebuild_counts
+from prompts.publishing.builds.progress import list_agent_channels
+from prompts.publishing.builds.services import NewCauses, TooManyPrompts, rebuild_pending_agents
+from prompts.publishing.labels.change_recorder import UnreviewedChange, get_change_recorder
+from prompts.publishing.labels.services import keep_review
 
 log = structlog.get_logger(__name__)
 # Prompts that are built for a review, which is not committed.

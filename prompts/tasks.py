@@ -19,25 +19,25 @@ from core.task_queue import enqueue_after_commit, enqueue_job
 from personas.api_keys.services import record_expiring_keys
 from personas.models import Erasure, ErasureProgress, Workspace
 from personas.tenancy.lost_nodes import list_from_workspaces, list_unreachable_workspaces
-from prompts.builds.queue import send_pending_builds
-from prompts.builds.services import rebuild_agents
-from prompts.builds.sweep import (
+from prompts.evidence.erasure.call_data import erase_pending_call_data
+from prompts.evidence.erasure.services import finish_erasure
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.integrity.lag import list_workspaces_to_sign
+from prompts.evidence.integrity.services import run_verification
+from prompts.evidence.ledger.blocks import list_workspaces_to_seal, seal_ledger
+from prompts.evidence.ledger.outdated_bots import record_outdated_bots
+from prompts.evidence.ledger.partitions import create_partitions, drop_empty_partitions
+from prompts.evidence.ledger.retention import expire_blocks, list_workspaces_to_expire
+from prompts.models import VerificationRun, VerificationStatus
+from prompts.publishing.builds.queue import send_pending_builds
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.builds.sweep import (
     list_open_erasures,
     list_queued_verifications,
     list_waiting_workspaces,
     request_compiler_rebuilds,
     request_due_rebuilds,
 )
-from prompts.erasure.call_data import erase_pending_call_data
-from prompts.erasure.services import finish_erasure
-from prompts.integrity.checkpoint_signer import sign_checkpoint
-from prompts.integrity.lag import list_workspaces_to_sign
-from prompts.integrity.services import run_verification
-from prompts.ledger.blocks import list_workspaces_to_seal, seal_ledger
-from prompts.ledger.outdated_bots import record_outdated_bots
-from prompts.ledger.partitions import create_partitions, drop_empty_partitions
-from prompts.ledger.retention import expire_blocks, list_workspaces_to_expire
-from prompts.models import VerificationRun, VerificationStatus
 
 log = structlog.get_logger(__name__)
 

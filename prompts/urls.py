@@ -2,24 +2,24 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from prompts.agent_pages import activity_views, channel_views
-from prompts.builds import views as builds_views
-from prompts.comments import views as comments_views
-from prompts.drift import views as drift_views
-from prompts.erasure import views as erasure_views
-from prompts.fleet import views as fleet_views
-from prompts.integrity import views as integrity_views
-from prompts.labels import views as labels_views
-from prompts.ledger import views as ledger_views
-from prompts.preview import views as preview_views
-from prompts.provenance import views as provenance_views
-from prompts.quick_start import views as quick_start_views
-from prompts.releases import views as releases_views
-from prompts.replay import views as replay_views
-from prompts.search import views as search_views
-from prompts.settings import views as settings_views
+from prompts.evidence.drift import views as drift_views
+from prompts.evidence.erasure import views as erasure_views
+from prompts.evidence.integrity import views as integrity_views
+from prompts.evidence.ledger import views as ledger_views
+from prompts.evidence.replay import views as replay_views
+from prompts.publishing.builds import views as builds_views
+from prompts.publishing.comments import views as comments_views
+from prompts.publishing.labels import views as labels_views
+from prompts.publishing.preview import views as preview_views
+from prompts.publishing.provenance import views as provenance_views
+from prompts.publishing.releases import views as releases_views
+from prompts.publishing.settings import views as settings_views
+from prompts.publishing.versions import views as versions_views
 from prompts.studio import urls as studio_urls
-from prompts.versions import views as versions_views
+from prompts.studio.agent_pages import activity_views, channel_views
+from prompts.studio.fleet import views as fleet_views
+from prompts.studio.quick_start import views as quick_start_views
+from prompts.studio.search import views as search_views
 
 workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("", fleet_views.fleet_overview, name="home"),

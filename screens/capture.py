@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Page
 
-from prompts.demo import DEMO_PASSWORD
+from prompts.studio.demo import DEMO_PASSWORD
 from screens.session import TIMEOUT_MS, Screen, Session
 
 WIDTHS = {1440: 900, 1024: 768, 390: 844}

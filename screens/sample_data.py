@@ -12,12 +12,12 @@ from personas.records.services import edit_record
 from personas.selectors import list_memories
 from personas.webhooks.services import create_endpoint, send_test_event
 from personas.workspaces.services import create_workspace
-from prompts.builds.services import rebuild_agents
-from prompts.comments.selectors import get_version_lines
-from prompts.comments.services import comment_on_line, comment_on_memory
 from prompts.models import PromptVersion
-from prompts.releases.selectors import list_releasable_prompts
-from prompts.releases.services import request_release
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.comments.selectors import get_version_lines
+from prompts.publishing.comments.services import comment_on_line, comment_on_memory
+from prompts.publishing.releases.selectors import list_releasable_prompts
+from prompts.publishing.releases.services import request_release
 from screens.screen_list import EMPTY
 
 FETCHED_PROMPTS = (("field-research", "slack"), ("code-review", "cli"), ("night-shift", "slack"))

@@ -17,9 +17,9 @@ from personas.actors import Actor
 from personas.limits import persons, storage_quota
 from personas.models import Agent, User, Workspace
 from project.distribution.services import distribute, plan_distribution
-from prompts.call_contents import services as call_data
+from prompts.publishing.versions import lockfile
 from prompts.serving import cache, ledger_writer
-from prompts.versions import lockfile
+from prompts.serving.call_contents import services as call_data
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.compiled_queries import use_own_forms
 from tests.database_cleanup import install_fast_flush

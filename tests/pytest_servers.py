@@ -64,7 +64,10 @@ LEADING_GROUPS = (
     (
         "tests/promises/test_fairness.py",
         *("tests/personas/api/test_idempotency.py::test_ten_posts", "tests/promises/test_killed_servers.py"),
-        *("tests/prompts/versions/test_numbering.py::test_sixteen", "tests/promises/test_broker_outages.py"),
+        *(
+            "tests/prompts/publishing/versions/test_numbering.py::test_sixteen",
+            "tests/promises/test_broker_outages.py",
+        ),
         *("tests/isolation/", "tests/seeds/"),
     ),
     # One browser for the run: each start costs seconds, and its caches are empty.
@@ -82,7 +85,10 @@ LEADING_GROUPS = (
         *("tests/skills/refresh/test_workers.py", "tests/promises/", "tests/personas/api/test_revocation.py"),
         *("tests/project/database/test_pgbouncer_load.py", "tests/project/database/test_replica.py"),
         *("tests/project/deployment/", "tests/clients/", "tests/project/api/test_openapi_tools.py"),
-        *("tests/skills/refresh/test_watch.py", "tests/prompts/builds/test_upgrades_by_workers.py"),
+        *(
+            "tests/skills/refresh/test_watch.py",
+            "tests/prompts/publishing/builds/test_upgrades_by_workers.py",
+        ),
         *("tests/project/backup/", "tests/project/docs/"),
         "tests/personas/accounts/test_sign_in_limits.py",
     ),

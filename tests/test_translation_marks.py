@@ -9,8 +9,8 @@ from django.utils.translation.template import templatize
 
 from personas.models import Agent, Workspace
 from prompts.assembly.report import OmissionReason
-from prompts.builds.services import rebuild_agent
-from prompts.provenance.omissions import OMISSION_TEXTS
+from prompts.publishing.builds.services import rebuild_agent
+from prompts.publishing.provenance.omissions import OMISSION_TEXTS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
 from tests.untranslated_python import ROOT, find_unmarked_literals, find_user_errors, list_modules

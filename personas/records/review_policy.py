@@ -1,6 +1,6 @@
 """Lifting a review is an override: it requires the permission, a reason and a notification.
 
-The rules for what production gets after that are in prompts.labels.approval.
+The rules for what production gets after that are in prompts.publishing.labels.approval.
 """
 
 from collections.abc import Mapping

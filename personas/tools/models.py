@@ -25,7 +25,7 @@ class Tool(Record):
     """A tool as a prompt describes it: a description for the model, and a JSON schema or signature.
 
     A tool with an `agent` calls that agent. Its empty fields are then derived from the agent when a prompt is
-    built (prompts/inputs/agent_tools.py).
+    built (prompts/publishing/inputs/agent_tools.py).
     """
 
     kind = "tool"

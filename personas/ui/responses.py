@@ -33,7 +33,7 @@ REVIEWED_FIELD = "reviewed"
 # The effect in the token of an undo button: it restores what was in production before a reviewed action.
 UNDO_EFFECT = "undo"
 MAX_AGE_SECONDS = 12 * 3600
-SALT = "prompts.review"
+SALT = "prompts.publishing.review"
 
 
 def create_review_token(user_id: int, path: str, effect: str) -> str:

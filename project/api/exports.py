@@ -57,11 +57,11 @@ from personas.user_profiles.api import UserProfileResource
 from personas.user_profiles.views import UserProfilePages
 from personas.work.api import ResponsibilityResource, TaskResource
 from personas.work.views import ResponsibilityPages, TaskPages
-from prompts.integrity.views import iterate_checkpoint_lines
-from prompts.labels.views import LABEL_COLUMNS
-from prompts.ledger.api import LEDGER_FILTERS, list_visible_entries, parse_ledger_filter
-from prompts.ledger.views import EXPORT_COLUMNS as LEDGER_EXPORT_COLUMNS
-from prompts.releases.selectors import list_label_usage
+from prompts.evidence.integrity.views import iterate_checkpoint_lines
+from prompts.evidence.ledger.api import LEDGER_FILTERS, list_visible_entries, parse_ledger_filter
+from prompts.evidence.ledger.views import EXPORT_COLUMNS as LEDGER_EXPORT_COLUMNS
+from prompts.publishing.labels.views import LABEL_COLUMNS
+from prompts.publishing.releases.selectors import list_label_usage
 from skills.library.bulk_views import EXPORT_COLUMNS as SKILL_EXPORT_COLUMNS
 from skills.library.bulk_views import iterate_skill_items
 from skills.library.list import SkillFilter, list_skill_entries

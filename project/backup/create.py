@@ -19,7 +19,7 @@ from project.backup.manifest import Manifest, write_manifest
 from project.backup.samples import list_chain_heads, sample_prompts
 from project.backup.snapshot import open_snapshot
 from project.distribution.catalog import get_distribution
-from prompts.builds.compiler import get_compiler_digest
+from prompts.publishing.builds.compiler import get_compiler_digest
 
 DEFAULT_SAMPLE_SIZE = 200
 

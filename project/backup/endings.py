@@ -27,7 +27,7 @@ from project.journal.files import (
     read_journal,
 )
 from project.journal.services import get_journal_folder
-from prompts.integrity.checkpoint_signer import NoSigningKey
+from prompts.evidence.integrity.checkpoint_signer import NoSigningKey
 
 log = structlog.get_logger(__name__)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from project.backup.errors import BackupError
-from prompts.integrity.checkpoint_signer import NoSigningKey, load_signing_key
-from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
+from prompts.evidence.integrity.checkpoint_signer import NoSigningKey, load_signing_key
+from prompts.evidence.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.proof.json_reader import read_record
 from prompts.proof.signatures import StatementSignature, is_signature_valid, sign_body
 

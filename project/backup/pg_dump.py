@@ -11,7 +11,7 @@ from django.db import connection
 
 from project.backup.checksums import EXCLUDED_TABLES, list_tables
 from project.backup.errors import BackupError
-from prompts.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
+from prompts.evidence.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
 # Owners and privileges are not dumped, because the server of the restore may have other roles. After a
 # restore, `manage.py create_db_role` grants the privileges again.

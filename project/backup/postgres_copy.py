@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from project.backup.checksums import list_backup_tables, list_tables
-from prompts.ledger.partitions import (
+from prompts.evidence.ledger.partitions import (
     LedgerPartition,
     list_partitions,
     restore_partitions,

@@ -24,9 +24,9 @@ from project.backup.manifest import Manifest, read_manifest, require_signature
 from project.backup.samples import find_changed_prompts, list_chain_heads
 from project.backup.snapshot import open_snapshot
 from project.supervisor.prepare_database import disable_statement_timeout
-from prompts.integrity.checkpoint_signer import write_checkpoint_copies
-from prompts.integrity.verify import verify_workspace
-from prompts.ledger.partitions import create_partitions
+from prompts.evidence.integrity.checkpoint_signer import write_checkpoint_copies
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.ledger.partitions import create_partitions
 
 ProgressReporter = Callable[[str], None]
 MISMATCH_ADVICE = "Do not use this database. Empty it and restore another backup."

@@ -8,9 +8,9 @@ from django.db.models import Max, Min
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.integrity.checkpoint_signer import build_statement, get_current_heads
+from prompts.evidence.integrity.checkpoint_signer import build_statement, get_current_heads
 from prompts.models import Checkpoint, PromptVersion
-from prompts.versions.version_contents import load_version_contents
+from prompts.publishing.versions.version_contents import load_version_contents
 
 ChainHeads = list[dict[str, Any]]
 PromptDigests = dict[str, str]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from prompts.integrity.verify.row_stream import read_only_snapshot
+from prompts.evidence.integrity.verify.row_stream import read_only_snapshot
 
 # No timeouts. With row_security off, a restricted role gets an error instead of a part of the rows. The other
 # settings make the text form of a row the same on every server, because checksums are computed from it.

@@ -35,8 +35,8 @@ from project.metrics.gauges import (
 )
 from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from prompts.integrity.checkpoint_signer import NoSigningKey, load_signing_key
-from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
+from prompts.evidence.integrity.checkpoint_signer import NoSigningKey, load_signing_key
+from prompts.evidence.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.proof.signing_keys import get_key_id
 
 # A heartbeat older than three intervals is a warning. After ten intervals its cache entry expires, and a

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 from project.redis_client import connect_redis
-from prompts.ledger.partitions import (
+from prompts.evidence.ledger.partitions import (
     add_months,
     get_month_start,
     has_partition_rows,

@@ -10,10 +10,10 @@ from datetime import timedelta
 from personas.models import Workspace
 from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 from project.journal.services import find_journal_problem
-from prompts.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
-from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
-from prompts.integrity.verify import verify_workspace
-from prompts.integrity.verify.version import list_version_faults
+from prompts.evidence.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
+from prompts.evidence.integrity.trusted_keys import find_trust_fault, get_trusted_keys
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.integrity.verify.version import list_version_faults
 from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
 from prompts.proof.ledger_blocks import LedgerTimes

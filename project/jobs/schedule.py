@@ -33,7 +33,8 @@ JOB_SCHEDULE = {
     "record-hourly-events": run_every(3_600, "prompts.tasks.record_hourly_events_job", expires=3_000),
     "delete-expired-ledger-blocks": run_every(3_600, "prompts.tasks.expire_ledger_job", expires=3_000),
     "maintain-ledger-partitions": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
-    # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
+    # Signs the workspaces that changed and whose last checkpoint is an hour old:
+    # prompts/evidence/integrity/lag.py.
     "sign-checkpoints": run_every(300, "prompts.tasks.sign_checkpoints_job", expires=280),
     # A restore applies what ended after the backup; what ended less than this long ago may be missing.
     "record-endings": run_every(60, "project.tasks.record_endings_job", expires=50),

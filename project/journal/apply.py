@@ -33,8 +33,8 @@ from personas.workspaces.deletion import delete_workspace, reopen_workspace
 from project.journal import selectors
 from project.journal.accounts import RESTORE_ACTOR, apply_account_ending
 from project.journal.files import Ending
-from prompts.erasure.call_data import erase_pending_call_data
-from prompts.erasure.services import erase_record, finish_erasure
+from prompts.evidence.erasure.call_data import erase_pending_call_data
+from prompts.evidence.erasure.services import erase_record, finish_erasure
 from prompts.proof.json_reader import read_json_timestamp
 from skills.models import AllowedFolder
 from skills.sources.allowed_folders import withdraw_folder

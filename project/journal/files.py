@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from prompts.integrity.checkpoint_files import sync_folder
-from prompts.integrity.trusted_keys import TrustedKeys, find_trust_fault, get_trusted_keys
+from prompts.evidence.integrity.checkpoint_files import sync_folder
+from prompts.evidence.integrity.trusted_keys import TrustedKeys, find_trust_fault, get_trusted_keys
 from prompts.proof.canonical import canonical_digest, canonical_json, format_timestamp, parse_canonical_json
 from prompts.proof.json_reader import read_json_timestamp, read_record
 from prompts.proof.signatures import StatementSignature, is_signature_valid, sign_body

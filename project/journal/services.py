@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from project.journal.files import JournalError, append_endings, read_journal
 from project.journal.selectors import list_endings
-from prompts.integrity.checkpoint_signer import NoSigningKey, load_signing_key
+from prompts.evidence.integrity.checkpoint_signer import NoSigningKey, load_signing_key
 
 log = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ from project.metrics.exposition import build_gauge, build_labelled_gauge
 from project.metrics.periodic import find_existing_folder
 from project.redis_client import connect_redis
 from project.tasks import HEARTBEAT_KEY
-from prompts.integrity.lag import list_workspace_lags
+from prompts.evidence.integrity.lag import list_workspace_lags
 from prompts.models import BuildCause, Checkpoint, LedgerBlock, LedgerEntry
 from skills.models import RefreshRun, RunStatus
 

@@ -20,8 +20,8 @@ from personas.limits.daily_usage import get_utc_day
 from personas.models import Agent, DailyStorage, Workspace
 from personas.tenancy.lost_nodes import list_from_workspaces, query_workspaces
 from project.metrics.exposition import build_counter, build_gauge
-from prompts.fleet.bot_activity import OUTDATED_WINDOW, get_bot_activity
 from prompts.models import AgentPrompt
+from prompts.studio.fleet.bot_activity import OUTDATED_WINDOW, get_bot_activity
 
 CACHE_KEY = "measured-figures"
 CACHE_SECONDS = 3_600

@@ -29,7 +29,7 @@ def prepare_database(*, empty: bool) -> str:
     secret = ""
     if needs_demo:
         call_command("load_demo")
-        secret = import_module("prompts.demo.load").create_demo_key()
+        secret = import_module("prompts.studio.demo.load").create_demo_key()
     # Child processes open their own connections. An open one here would only hold a lock or a pool slot.
     connection.close()
     return secret
@@ -70,9 +70,9 @@ def has_users() -> bool:
 
 def get_demo_login() -> tuple[str, str] | None:
     """Return email and password of the demo user, if it exists and still has the default password."""
-    if find_spec("prompts.demo") is None:
+    if find_spec("prompts.studio.demo") is None:
         return None
-    demo = import_module("prompts.demo")
+    demo = import_module("prompts.studio.demo")
     email, password = getattr(demo, "DEMO_EMAIL", ""), getattr(demo, "DEMO_PASSWORD", "")
     user = apps.get_model("personas", "User")._base_manager.filter(email=email).first() if email else None
     return (email, password) if user is not None and user.check_password(password) else None

@@ -4,7 +4,7 @@ from django.db import migrations
 
 from core.db.append_only import AppendOnly
 from core.db.expiry import AppendOnlyWithExpiry
-from prompts.ledger.retention_trigger import AppendOnlyWithRetention
+from prompts.evidence.ledger.retention_trigger import AppendOnlyWithRetention
 
 
 class Migration(migrations.Migration):

@@ -2,8 +2,8 @@
 
 from django.db import migrations
 
-from prompts.ledger.partition_functions import CreateLedgerFunctions
-from prompts.ledger.partition_migration import PartitionByMonth
+from prompts.evidence.ledger.partition_functions import CreateLedgerFunctions
+from prompts.evidence.ledger.partition_migration import PartitionByMonth
 
 
 class Migration(migrations.Migration):

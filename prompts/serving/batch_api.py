@@ -16,10 +16,11 @@ from personas.api.responses import encode_json
 from personas.api.validation import build_validator
 from personas.api_keys.scopes import FETCH
 from prompts.models import PRODUCTION
-from prompts.serving import EMPTY_SLOTS, CallContext, InvalidKey, KeyClient, PromptRequest
+from prompts.serving.errors import InvalidKey
 from prompts.serving.fetch_api import VARY_HEADER, Headers, RawResponse, serve_with_rate_limit
 from prompts.serving.http_params import parse_at_parameter, parse_traceparent
 from prompts.serving.post_api import NO_STORE_HEADER, add_body_pointers, post_view
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.response_body import JSON_TYPE, render_json_body
 from prompts.serving.schema import BATCH_SCHEMA, FAILED, NOT_MODIFIED, SERVED
 

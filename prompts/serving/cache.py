@@ -18,6 +18,8 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
 from prompts.proof.text_salts import combine_text_salts
+from prompts.publishing.versions.segments import list_content_digests, unpack_segments
+from prompts.publishing.versions.selectors import find_tombstones, list_erasable_records
 from prompts.serving.errors import VersionErased
 from prompts.serving.rendered_prompt import (
     RenderedPrompt,
@@ -28,8 +30,6 @@ from prompts.serving.rendered_prompt import (
 )
 from prompts.serving.request import Resolution
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
-from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import find_tombstones, list_erasable_records
 
 MAX_RESOLUTIONS = 20_000
 # The limit of the versions is in bytes, because texts can be long.

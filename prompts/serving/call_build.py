@@ -16,12 +16,12 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
+from prompts.publishing.versions.segments import encode_json
+from prompts.publishing.versions.stored_inputs import get_inputs_salt, load_input_contents, unpack_inputs
+from prompts.publishing.versions.tool_definitions import list_definitions_json
 from prompts.serving.cache import CachedVersion, SaltedInputs
 from prompts.serving.rendered_prompt import build_render_parts
 from prompts.serving.warnings import get_assembly_warnings
-from prompts.versions.segments import encode_json
-from prompts.versions.stored_inputs import get_inputs_salt, load_input_contents, unpack_inputs
-from prompts.versions.tool_definitions import list_definitions_json
 
 # The layouts that show the data.
 DATA_LAYOUTS = frozenset(name for name, layout in LAYOUTS.items() if "data" in layout.used)

@@ -29,15 +29,6 @@ from personas.api_keys.last_used import record_key_use
 from personas.api_keys.scopes import FETCH
 from personas.errors import InvalidInput
 from prompts.models import PRODUCTION
-from prompts.serving import (
-    EMPTY_SLOTS,
-    CallContext,
-    KeyClient,
-    PromptRequest,
-    ServedPrompt,
-    describe_prompt,
-    serve_prompt,
-)
 from prompts.serving.http_params import (
     MAX_VERSION,
     PROMPT_TYPES,
@@ -47,8 +38,10 @@ from prompts.serving.http_params import (
     parse_prompt_request,
     parse_traceparent,
 )
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.response_body import JSON_TYPE, format_repr_digest, render_json_body, render_text_body
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
+from prompts.serving.services import ServedPrompt, describe_prompt, serve_prompt
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from personas.api.etags import ETAG_PATTERN
 from personas.api.exception_handler import validation_problem
 from personas.api.problems import FieldError, Problem, ProblemError
 from prompts.models import PRODUCTION
-from prompts.serving import PromptRequest
+from prompts.serving.request import PromptRequest
 
 ALLOWED_PARAMETERS = ("label", "at", "version")
 MAX_VERSION = 2**31 - 1

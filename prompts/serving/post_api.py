@@ -15,13 +15,13 @@ from personas.api.authentication import check_no_key_in_url
 from personas.api.exception_handler import validation_problem
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
 from personas.errors import InvalidInput
-from prompts.serving import KeyClient
 from prompts.serving.fetch_api import (
     RawResponse,
     build_http_response,
     build_problem_response,
     require_bearer_secret,
 )
+from prompts.serving.request import KeyClient
 from prompts.serving.resolve import authenticate_key, check_key_format
 
 RECENT_KEY_SECONDS, MAX_RECENT_KEYS = 60.0, 10_000

@@ -19,7 +19,6 @@ from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.runtime_lines import KNOWN_FACTS
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
-from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.call_slots import MAX_CALL_SIZE
 from prompts.serving.fetch_api import (
     PROMPT_PATH,
@@ -32,6 +31,7 @@ from prompts.serving.fetch_api import (
 )
 from prompts.serving.http_params import parse_traceparent
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.resolve import authenticate_key, check_key_format, check_scopes
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from prompts.serving.slot_values import find_task_json, find_timezone

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 from prompts.assembly.segments import TURN, Segment, get_call_volatility
 from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans, is_omitted_by_call
-from prompts.versions.text_blocks import SectionChunk, build_blocks_json, build_segments_json, merge_chunks
+from prompts.publishing.versions.text_blocks import (
+    SectionChunk,
+    build_blocks_json,
+    build_segments_json,
+    merge_chunks,
+)
 
 # The text of each slot for one call. None keeps the text from the build, "" leaves the slot out.
 SlotTexts = tuple[str | None, ...]

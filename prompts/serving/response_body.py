@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from prompts.assembly.text import collapse_whitespace
-from prompts.serving import PromptRequest, ServedPrompt
+from prompts.serving.request import PromptRequest
+from prompts.serving.services import ServedPrompt
 from prompts.serving.warnings import format_lost
 
 JSON_TYPE = "application/json"

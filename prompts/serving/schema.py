@@ -16,7 +16,7 @@ from personas.api.schema import (
     object_schema,
 )
 from prompts.assembly.segments import VOLATILITY_LEVELS
-from prompts.versions.text_schema import (
+from prompts.publishing.versions.text_schema import (
     BLOCK_SCHEMA,
     BLOCKS_DESCRIPTION,
     SEGMENT_SCHEMA,

@@ -16,7 +16,6 @@ from personas.contents.services import SaltedDigest
 from personas.errors import DomainError
 from prompts.assembly.call_inputs import changes_inputs
 from prompts.assembly.slots import Message, Slots
-from prompts.call_contents.services import store_call_data
 from prompts.proof.canonical import bytes_digest
 from prompts.proof.hashed_rows import SLOTS_DOMAIN, LedgerRow
 from prompts.proof.text_salts import combine_served_salts
@@ -28,6 +27,7 @@ from prompts.serving.cache import (
     get_cached_version,
 )
 from prompts.serving.call_build import build_for_call, get_version_inputs, mask_call_data
+from prompts.serving.call_contents.services import store_call_data
 from prompts.serving.call_slots import (
     PreparedSlots,
     prepare_call_slots,

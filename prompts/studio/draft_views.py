@@ -15,7 +15,7 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.review import NotReviewed
 from personas.ui.toasts import add_toast
-from prompts.preview.record_views import PAGES_BY_FAMILY
+from prompts.publishing.preview.record_views import PAGES_BY_FAMILY
 from prompts.studio.forms import StudioFields, get_submitted_values
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.open_part import (

@@ -12,9 +12,9 @@ from personas.records.forms import RecordForm
 from personas.records.views import RecordPages, get_query_param
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.inputs import DraftRecord
-from prompts.preview.drafts import build_form_draft, build_new_record
-from prompts.preview.record_views import get_page_record, get_record_pages
+from prompts.publishing.inputs import DraftRecord
+from prompts.publishing.preview.drafts import build_form_draft, build_new_record
+from prompts.publishing.preview.record_views import get_page_record, get_record_pages
 from prompts.studio.forms import AgentTextForm, build_form_data, get_submitted_values, set_form_access
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.workbench import StudioState

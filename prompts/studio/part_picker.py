@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Channel, Record
 from prompts.models import PromptSettings
-from prompts.provenance.origins import RECORD_KINDS
+from prompts.publishing.provenance.origins import RECORD_KINDS
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.text_view import StudioText
 

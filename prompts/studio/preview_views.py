@@ -15,10 +15,10 @@ from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.review import NotReviewed
 from prompts.assembly.sizes import measure_sections
-from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
-from prompts.builds.tokens import count_tokens_cached
-from prompts.inputs import DraftRecord
-from prompts.preview.services import PromptPreview
+from prompts.publishing.builds.compiler import NotBuildable, assemble_prompt, count_tool_tokens
+from prompts.publishing.builds.tokens import count_tokens_cached
+from prompts.publishing.inputs import DraftRecord
+from prompts.publishing.preview.services import PromptPreview
 from prompts.studio.forms import StudioFields
 from prompts.studio.location import StudioLocation
 from prompts.studio.open_part import get_studio_location, get_studio_or_404, get_submitted_part

@@ -10,14 +10,14 @@ from core.text.patience import diff_sequences
 from personas.models import Record
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment, get_texts_by_section
-from prompts.builds.compiler import BuildResult, build_prompt_report
-from prompts.builds.tokens import count_tokens_cached, count_tokens_from
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.preview.services import PromptPreview
-from prompts.provenance.origins import RecordKey, get_url_key
+from prompts.publishing.builds.compiler import BuildResult, build_prompt_report
+from prompts.publishing.builds.tokens import count_tokens_cached, count_tokens_from
+from prompts.publishing.preview.services import PromptPreview
+from prompts.publishing.provenance.origins import RecordKey, get_url_key
+from prompts.publishing.versions.segments import list_content_digests, unpack_segments
+from prompts.publishing.versions.selectors import get_version_contents, parse_build_report
 from prompts.studio.slot_form import SlotForm, fill_form_slots
-from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_version_contents, parse_build_report
 
 # Longer texts are not diffed: the diff would be too slow for the live preview.
 MAX_COMPARED_LENGTH = 400_000

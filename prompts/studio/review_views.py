@@ -19,13 +19,13 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.responses import REVIEWED_FIELD, create_review_token
 from personas.ui.review import Reviewed
 from personas.ui.toasts import add_toast
-from prompts.inputs import DraftRecord
 from prompts.models import PromptSettings
-from prompts.preview.drafts import list_affected_agents
-from prompts.preview.impact import compute_impact
-from prompts.review.change_review import build_impact_review, get_save_effect, list_approvers
-from prompts.review.services import hash_impact
-from prompts.settings.services import put_settings
+from prompts.publishing.inputs import DraftRecord
+from prompts.publishing.preview.drafts import list_affected_agents
+from prompts.publishing.preview.impact import compute_impact
+from prompts.publishing.review.change_review import build_impact_review, get_save_effect, list_approvers
+from prompts.publishing.review.services import hash_impact
+from prompts.publishing.settings.services import put_settings
 from prompts.studio.draft_views import save_submitted_draft
 from prompts.studio.forms import StudioFields
 from prompts.studio.location import PartRef, StudioLocation

@@ -10,13 +10,13 @@ from django.utils.translation import gettext as _
 
 from personas.models import Workspace
 from prompts.assembly.segments import Origin
-from prompts.inputs import DraftRecord
-from prompts.inputs.convert import build_record_origin
-from prompts.provenance.origins import LAYOUT_LABEL, RECORD_KINDS, OriginLabel, describe_origins
+from prompts.publishing.inputs import DraftRecord
+from prompts.publishing.inputs.convert import build_record_origin
+from prompts.publishing.provenance.origins import LAYOUT_LABEL, RECORD_KINDS, OriginLabel, describe_origins
+from prompts.publishing.versions.page import BarBlock, list_tool_blocks
+from prompts.publishing.versions.text_rows import OriginSpan, TextRow, group_rows_by_section
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.prompt_view import PreviewResult
-from prompts.versions.page import BarBlock, list_tool_blocks
-from prompts.versions.text_rows import OriginSpan, TextRow, group_rows_by_section
 from skills.files.visible_text import VisibleText
 
 # Maximum number of rendered rows; further rows are only counted.

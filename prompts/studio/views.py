@@ -14,7 +14,7 @@ from personas.records.views import RecordPages, get_query_param
 from personas.roles import Permission, has_permission
 from personas.selectors import list_agents, list_revisions
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.preview.record_views import get_record_pages
+from prompts.publishing.preview.record_views import get_record_pages
 from prompts.studio.forms import StudioFields
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.open_part import (

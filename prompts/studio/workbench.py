@@ -8,9 +8,6 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from personas.models import Agent, AgentChannel, Channel, Workspace
-from prompts.builds.compiler import get_compiler_digest
-from prompts.inputs import DraftRecord, LoadedRows
-from prompts.inputs.load import list_full_agents
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -18,8 +15,12 @@ from prompts.models import (
     PromptLabel,
     PromptVersion,
 )
-from prompts.preview.services import PromptPreview, build_preview
-from prompts.settings.selectors import build_effective_budget
+from prompts.publishing.builds.compiler import get_compiler_digest
+from prompts.publishing.inputs import DraftRecord, LoadedRows
+from prompts.publishing.inputs.load import list_full_agents
+from prompts.publishing.preview.services import PromptPreview, build_preview
+from prompts.publishing.settings.selectors import build_effective_budget
+from prompts.publishing.versions.timeline import HEAVY_COLUMNS
 from prompts.studio.prompt_view import (
     PreviewResult,
     build_draft_preview,
@@ -27,7 +28,6 @@ from prompts.studio.prompt_view import (
     fill_preview_slots,
 )
 from prompts.studio.slot_form import SlotForm
-from prompts.versions.timeline import HEAVY_COLUMNS
 
 
 def list_studio_prompts(workspace: Workspace, agent: Agent) -> QuerySet[AgentPrompt]:

@@ -11,21 +11,25 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from personas.models import Agent, AgentTool
-from prompts.agent_pages.cards import (
+from prompts.publishing.inputs.effective_settings import (
+    EffectiveSettings,
+    EffectiveValue,
+    describe_ledger_retention,
+)
+from prompts.studio.agent_pages.cards import (
     GUIDELINES_BY_LAYOUT,
     GuidanceLine,
     PersonaCard,
     list_guidance_lines,
     list_persona_cards,
 )
-from prompts.agent_pages.selectors import (
+from prompts.studio.agent_pages.selectors import (
     AgentSummary,
     ChannelStatus,
     build_agent_summary,
     get_production_channels,
     list_channel_statuses,
 )
-from prompts.inputs.effective_settings import EffectiveSettings, EffectiveValue, describe_ledger_retention
 from skills.agent_context.effective import EffectiveFile
 
 register = template.Library()

@@ -7,9 +7,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from prompts.ledger.outdated_history import OutdatedHistory
+from prompts.evidence.ledger.outdated_history import OutdatedHistory
+from prompts.publishing.versions.size_history import OTHER_SECTIONS, SizeHistory
 from prompts.templatetags.versions import section_title
-from prompts.versions.size_history import OTHER_SECTIONS, SizeHistory
 
 register = template.Library()
 

@@ -11,17 +11,17 @@ from django.utils.translation import ngettext
 
 from personas.models import Agent, ApiKey, Memory, MemoryStatus, Record, WorkspaceOwned
 from personas.templatetags.ui import format_count
-from prompts.builds.middleware import REBUILD_SESSION_KEY
-from prompts.builds.progress import get_build_progress, get_progress_context, parse_since
-from prompts.ledger.selectors import (
+from prompts.evidence.ledger.selectors import (
     CHART_DAYS,
     DailyFetches,
     LedgerFilter,
     count_daily_fetches,
     list_ledger_entries,
 )
-from prompts.provenance.origins import RECORD_KINDS
-from prompts.provenance.usage import (
+from prompts.publishing.builds.middleware import REBUILD_SESSION_KEY
+from prompts.publishing.builds.progress import get_build_progress, get_progress_context, parse_since
+from prompts.publishing.provenance.origins import RECORD_KINDS
+from prompts.publishing.provenance.usage import (
     MemoryUsage,
     MemoryUsageSummary,
     find_production_revisions,

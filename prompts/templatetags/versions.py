@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from personas.templatetags.ui import badge, icon
 from personas.ui.display_names import get_section_name
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
-from prompts.provenance.causes import CauseLabel
-from prompts.provenance.omissions import describe_omission
-from prompts.versions.text_rows import OriginSpan, TextRow
+from prompts.publishing.provenance.causes import CauseLabel
+from prompts.publishing.provenance.omissions import describe_omission
+from prompts.publishing.versions.text_rows import OriginSpan, TextRow
 from skills.files.visible_text import Glyph, VisibleText
 from skills.templatetags.text_html import render_pieces
 

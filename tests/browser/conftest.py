@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 from pytest_django.live_server_helper import LiveServer
 
 from personas.models import User, Workspace
-from prompts.demo.load import load_demo
+from prompts.studio.demo.load import load_demo
 from tests.browser.page_checks import RunSeed
 from tests.browser.page_errors import PageErrors
 from tests.browser.static_files import CachedStaticFiles

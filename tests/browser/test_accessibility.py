@@ -6,7 +6,7 @@ from personas.accounts.services import record_security_event
 from personas.actors import Actor
 from personas.models import SecurityEvent, SecurityEventKind, Soul
 from personas.records.services import edit_record
-from prompts.demo import DEMO_PASSWORD
+from prompts.studio.demo import DEMO_PASSWORD
 from tests.browser.page_checks import (
     ACCOUNT,
     ENTRANCE,

@@ -5,8 +5,8 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from personas.models import Workspace
-from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, Comment
+from prompts.publishing.builds.services import rebuild_agents
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.factories import make_agent, make_channel, make_memory, make_soul

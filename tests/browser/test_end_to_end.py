@@ -10,10 +10,10 @@ from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import User, Workspace
 from personas.roles import Role
-from prompts.integrity.services import run_verification
-from prompts.ledger.blocks import seal_ledger
+from prompts.evidence.integrity.services import run_verification
+from prompts.evidence.ledger.blocks import seal_ledger
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, VerificationRun
-from prompts.releases.services import approve_release, request_release, run_release
+from prompts.publishing.releases.services import approve_release, request_release, run_release
 from tests.browser.conftest import Visitor
 from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
@@ -58,7 +58,7 @@ def visits(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visi
 def sealed_at_once(settings, tmp_path, monkeypatch) -> None:
     """Seal ledger rows without waiting for the settle delay."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.evidence.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
 
 
 def production(slug: str) -> list[int]:

@@ -13,7 +13,7 @@ from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.test_versions import reword
 from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul
-from tests.prompts.fleet.fleet_stage import add_ledger_entry, get_prompt
+from tests.prompts.studio.fleet.fleet_stage import add_ledger_entry, get_prompt
 
 
 @pytest.fixture

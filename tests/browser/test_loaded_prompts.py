@@ -56,7 +56,7 @@ def edit_file_of_bot(alices, stage, live_server, tmp_path, wait_ms=PATIENCE_MS):
 def test_a_page_that_does_not_notice_new_reports_is_detected(
     alices, stage, live_server, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("prompts.drift.views.get_newest_report_id", lambda workspace: 0)
+    monkeypatch.setattr("prompts.evidence.drift.views.get_newest_report_id", lambda workspace: 0)
     with pytest.raises(AssertionError, match="Same"):
         edit_file_of_bot(alices, stage, live_server, tmp_path, wait_ms=5_000)
 

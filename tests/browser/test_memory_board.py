@@ -8,7 +8,7 @@ from playwright.sync_api import Route, expect
 from personas.actors import Actor
 from personas.models import Memory
 from personas.roles import Role
-from prompts.builds.services import rebuild_agents
+from prompts.publishing.builds.services import rebuild_agents
 from tests.browser.held_requests import HeldRequests
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from personas.models import User
 from personas.workspaces.services import create_workspace
-from prompts.quick_start.forms import QuickStartForm
+from prompts.studio.quick_start.forms import QuickStartForm
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.browser.windows import PATIENCE_MS
@@ -116,6 +116,6 @@ def test_a_planted_click_is_counted(empty: Visit, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.planted
 def test_a_status_that_stays_grey_is_found(empty: Visit, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("prompts.quick_start.views.find_first_fetch", lambda agent, channel: None)
+    monkeypatch.setattr("prompts.studio.quick_start.views.find_first_fetch", lambda agent, channel: None)
     with pytest.raises(AssertionError, match="First request received"):
         walk_to_the_first_request(empty, check=lambda page: None, wait_ms=3_000)

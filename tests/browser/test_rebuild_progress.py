@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from core.task_queue import breaker
 from personas.models import Agent
-from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
+from prompts.publishing.builds.services import rebuild_agents
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.factories import make_agent, make_channel, make_soul
 

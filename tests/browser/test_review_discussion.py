@@ -7,8 +7,8 @@ from personas.models import Membership, Soul, User, Workspace
 from personas.notifications.services import create_all_notifications
 from personas.records.services import edit_record
 from personas.roles import Role
-from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, PromptLabel
+from prompts.publishing.builds.services import rebuild_agents
 from tests.browser.page_checks import axe_violations
 from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user

@@ -8,13 +8,13 @@ import time_machine
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from prompts.integrity.checkpoint_signer import get_public_key, sign_checkpoint
-from prompts.integrity.services import run_verification
-from prompts.labels.services import roll_back
-from prompts.ledger.blocks import seal_ledger
+from prompts.evidence.integrity.checkpoint_signer import get_public_key, sign_checkpoint
+from prompts.evidence.integrity.services import run_verification
+from prompts.evidence.ledger.blocks import seal_ledger
+from prompts.evidence.replay.evidence import run_evidence_checks
 from prompts.models import VerificationRun
 from prompts.proof.canonical import format_timestamp
-from prompts.replay.evidence import run_evidence_checks
+from prompts.publishing.labels.services import roll_back
 from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
@@ -25,7 +25,7 @@ WIDE = "x" * 60
 def stage(workspace, settings, tmp_path, monkeypatch) -> Stage:
     """A prompt built an hour ago, with a key to fetch it; fetches can be sealed without delay."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.evidence.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
     with time_machine.travel(timezone.now() - timedelta(hours=1)):
         return make_stage(workspace, f"Be brave. {WIDE * 3}")
 

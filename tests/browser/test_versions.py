@@ -7,10 +7,10 @@ from playwright.sync_api import expect
 
 from personas.models import Agent, Soul
 from personas.records.services import edit_record
-from prompts.builds.services import rebuild_agents
-from prompts.labels.services import move_label
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
-from prompts.releases.services import request_release
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import move_label
+from prompts.publishing.releases.services import request_release
 from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.browser.test_accessibility import check_pages
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool

@@ -19,8 +19,12 @@ from project.distribution.catalog import query_rows, read_catalog
 from project.distribution.plan import build_plan
 from project.distribution.services import distribute, list_node_contents
 from project.doctor.checks import check_nodes
-from prompts.integrity.verify import verify_workspace
-from prompts.ledger.partitions import DEFAULT_PARTITION, create_partitions, list_unprotected_partitions
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.ledger.partitions import (
+    DEFAULT_PARTITION,
+    create_partitions,
+    list_unprotected_partitions,
+)
 from prompts.models import LedgerEntry
 from prompts.serving.errors import ServingUnavailable
 from tests.citus.nodes import SHARD_COUNT

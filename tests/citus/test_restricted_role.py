@@ -13,8 +13,8 @@ from project.database.postgresql import rls_cursor
 from project.database.rls_audit import get_tenant_tables
 from project.database.roles import is_role_restricted
 from project.distribution.catalog import REFERENCE_TABLES, query_rows
-from prompts.integrity.verify import verify_workspace
-from prompts.ledger import blocks
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.ledger import blocks
 from prompts.models import LedgerBlock
 from prompts.tasks import seal_ledger_job, sign_checkpoints_job, sweep_prompts_job
 from skills.tasks import sweep_sources_job

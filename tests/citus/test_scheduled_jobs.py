@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from personas.tenancy.lost_nodes import list_unreachable_workspaces
 from project.metrics.gauges import collect_gauges
 from project.metrics.periodic import measure_metrics
-from prompts.integrity import lag
-from prompts.integrity.verify import verify_workspace
-from prompts.ledger import blocks
+from prompts.evidence.integrity import lag
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.ledger import blocks
 from prompts.models import Checkpoint, LedgerBlock
 from tests.citus.outage import lost_worker, run_scheduled_jobs
 from tests.prompts.serving.serving_stage import Stage

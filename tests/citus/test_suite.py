@@ -19,9 +19,9 @@ pytestmark = [
     pytest.mark.hard,
     pytest.mark.skipif(find_programs() is None, reason="NOT RUN: there is no Citus, see tests/citus/build"),
 ]
-WRITERS = "tests/prompts/versions/test_numbering.py"
+WRITERS = "tests/prompts/publishing/versions/test_numbering.py"
 FAILED_WRITES = "tests/isolation/test_failed_writes.py"
-CHANGED_ROWS = "tests/prompts/integrity/test_verify.py"
+CHANGED_ROWS = "tests/prompts/evidence/integrity/test_verify.py"
 MANY_FLIPS = "test_thousands_of_bytes_flipped_in_the_database_are_found[5000]"
 # The arguments of pytest, by name.
 SUITES: dict[str, tuple[str, ...]] = {
@@ -45,7 +45,10 @@ SUITES: dict[str, tuple[str, ...]] = {
     "R14 statements": (WRITERS, "-k", "not writers and not collide"),
     "R14 operations": (FAILED_WRITES, "-k", "operations or part"),
     "R14 pages": (FAILED_WRITES, "-k", "pages"),
-    "erasure": ("tests/prompts/erasure/test_erasure.py", "tests/prompts/erasure/test_reviewed_agents.py"),
+    "erasure": (
+        "tests/prompts/evidence/erasure/test_erasure.py",
+        "tests/prompts/evidence/erasure/test_reviewed_agents.py",
+    ),
     "scan by a worker": ("tests/skills/refresh/test_workers.py", "-k", "not frozen and not broker"),
     "scheduled jobs": ("tests/citus/test_scheduled_jobs.py",),
 }

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from prompts.drift.details import parse_report_details
-from prompts.drift.selectors import list_bots
+from prompts.evidence.drift.details import parse_report_details
+from prompts.evidence.drift.selectors import list_bots
 from prompts.models import BotStatus, DigestReport
 from tests.clients.live import LiveServer
 from tests.prompts.serving.serving_stage import Stage, make_stage

@@ -20,9 +20,9 @@ from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key, revoke_key
 from personas.models import Memory, MemoryStatus, Task, Workspace
 from prompts.assembly.layouts import LAYOUTS
-from prompts.builds.services import rebuild_agents
-from prompts.erasure.services import erase_record
+from prompts.evidence.erasure.services import erase_record
 from prompts.models import LedgerEntry
+from prompts.publishing.builds.services import rebuild_agents
 from skills.models import PushedFile, Source, SourceKind
 from tests.clients.drivers import AsyncDriver, BlockingDriver, ClientFactory, Driver, set_clock
 from tests.clients.live import LiveServer

@@ -34,7 +34,7 @@ MAY_QUERY_UNSCOPED = {
     "project/metrics/gauges.py": "metrics of the installation, without names",
     "project/doctor/checks.py": "workspaces near their quota of call data, for the operator",
     "personas/limits/daily_usage.py": "deletes counters of past days",
-    "prompts/builds/queue.py": "the workspaces of one person share turns in the queue",
+    "prompts/publishing/builds/queue.py": "the workspaces of one person share turns in the queue",
     "project/metrics/periodic.py": "metrics of the installation, without names",
     "project/backup/samples.py": "a backup contains all workspaces",
     "project/journal/selectors.py": "the journal contains the endings of all workspaces",
@@ -43,13 +43,13 @@ MAY_QUERY_UNSCOPED = {
     "project/supervisor/prepare_database.py": "checks whether any workspace exists before loading the demo",
     "skills/refresh/runs.py": "the sweep finds lost, due and old refresh runs in all workspaces",
     "skills/files/services.py": "the sweep ends expired waivers of all workspaces",
-    "prompts/builds/sweep.py": "the sweep finds waiting and due agents in all workspaces",
+    "prompts/publishing/builds/sweep.py": "the sweep finds waiting and due agents in all workspaces",
     "skills/refresh/watch.py": "one watcher watches the folders of all sources",
-    "prompts/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
-    "prompts/integrity/lag.py": "the scheduler, the doctor and the metrics compare all workspaces",
-    "prompts/drift/reports.py": "old reports of all workspaces are deleted together",
-    "prompts/integrity/services.py": "old verification runs of all workspaces are deleted together",
-    "prompts/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
+    "prompts/evidence/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
+    "prompts/evidence/integrity/lag.py": "the scheduler, the doctor and the metrics compare all workspaces",
+    "prompts/evidence/drift/reports.py": "old reports of all workspaces are deleted together",
+    "prompts/evidence/integrity/services.py": "old verification runs of all workspaces are deleted together",
+    "prompts/evidence/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
 }
 UNSCOPED = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from personas.actors import Actor
 from personas.records.services import edit_record
-from prompts.builds.services import rebuild_agents
 from prompts.models import LedgerEntry, PromptVersion
-from prompts.settings.services import put_settings
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.settings.services import put_settings
 from tests.isolation.api_cast import Caller, rolled_back_as_test
 from tests.isolation.api_matrix import OWN, Cell, address, may_call
 from tests.isolation.api_probe import call

@@ -17,7 +17,7 @@ from personas.models import Agent, User
 from personas.records.services import edit_record
 from personas.roles import Role
 from prompts.models import AgentPrompt, PromptLabel, Release
-from prompts.releases.services import approve_release, request_release, run_release
+from prompts.publishing.releases.services import approve_release, request_release, run_release
 from skills.agent_context.services import SourceUse, choose_context
 from skills.models import RefreshRun, RunStatus, Source
 from skills.refresh.runs import claim_run

@@ -1,7 +1,7 @@
 """Table rows of the pages for versions, labels, releases, ledger, replay and Studio."""
 
 from personas.roles import Permission
-from prompts.releases.forms import get_choice_value
+from prompts.publishing.releases.forms import get_choice_value
 from tests.isolation.cast import Stage
 from tests.isolation.rows import (
     AGENT,

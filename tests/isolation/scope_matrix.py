@@ -18,8 +18,6 @@ from personas.models import Agent, Channel, Memory, MemoryStatus, Responsibility
 from personas.records.services import create_record, edit_record
 from personas.roles import Role
 from personas.work.services import add_responsibility, create_task
-from prompts.builds.services import rebuild_agents
-from prompts.labels.services import move_label
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -29,8 +27,10 @@ from prompts.models import (
     PromptLabel,
     PromptSettings,
 )
-from prompts.releases.services import request_release
-from prompts.settings.services import put_settings
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import move_label
+from prompts.publishing.releases.services import request_release
+from prompts.publishing.settings.services import put_settings
 from skills.models import PushedFile, RefreshRun
 from tests.isolation.api_cast import Caller, KeyFactory, rolled_back_as_test
 from tests.isolation.api_matrix import WRITES, Cell, address, may_call

@@ -36,9 +36,8 @@ from personas.models import (
 from personas.records.revisions import build_revision
 from personas.records.services import create_record
 from personas.webhooks.signatures import generate_private_key, generate_secret
-from prompts.builds.services import rebuild_agents
-from prompts.drift.details import ReportDetails, report_details_json
-from prompts.labels.services import move_label
+from prompts.evidence.drift.details import ReportDetails, report_details_json
+from prompts.evidence.replay.services import build_replay
 from prompts.models import (
     AgentPrompt,
     BotStatus,
@@ -58,8 +57,9 @@ from prompts.models import (
     SigningKey,
     VerificationRun,
 )
-from prompts.releases.services import request_release
-from prompts.replay.services import build_replay
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import move_label
+from prompts.publishing.releases.services import request_release
 from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import PLAIN
 from skills.models import (

@@ -11,7 +11,7 @@ from django.db.models import Model
 from personas.memories.forms import SuccessorForm
 from personas.records.forms import RecordForm
 from personas.records.views import RecordPages
-from prompts.settings.forms import PromptSettingsForm
+from prompts.publishing.settings.forms import PromptSettingsForm
 from skills.agent_context.forms import ContextForm
 from skills.files.forms import AssignmentForm
 from skills.models import AllowedFolder

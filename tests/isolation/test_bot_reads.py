@@ -7,11 +7,11 @@ import pytest
 
 from personas.api import record_lookup
 from prompts.models import AgentPrompt
+from prompts.publishing.versions import api as versions_api
 from prompts.serving import resolve
 from prompts.serving import services as serving
 from prompts.serving.ledger_insert import insert_ledger_row
-from prompts.skill_files import services as skill_files
-from prompts.versions import api as versions_api
+from prompts.serving.skill_files import services as skill_files
 from tests.isolation.api_cast import callers, known_callers, rolled_back_as_test  # noqa: F401  # fixtures
 from tests.isolation.api_walk import all_endpoints, operations_at
 from tests.isolation.bot_reads import BOTS, build_bot_stage, find_expectation_gaps, run_bot_reads

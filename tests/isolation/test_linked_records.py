@@ -16,9 +16,9 @@ from personas.api import record_resource
 from personas.models import Agent, Channel, Identity, Soul, Tool, UserProfile
 from personas.records.services import create_record, edit_record
 from prompts.models import AgentPrompt
-from prompts.settings import api as settings_api
-from prompts.settings.services import find_level_settings, put_settings
-from prompts.versions.selectors import get_version_text
+from prompts.publishing.settings import api as settings_api
+from prompts.publishing.settings.services import find_level_settings, put_settings
+from prompts.publishing.versions.selectors import get_version_text
 from skills.models import Source
 from tests.isolation.api_cast import rolled_back_as_test
 from tests.isolation.api_matrix import may_call

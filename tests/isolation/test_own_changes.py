@@ -8,7 +8,7 @@ import pytest
 
 from personas.api_keys.selectors import list_key_labels
 from personas.models import User
-from prompts.releases import authors
+from prompts.publishing.releases import authors
 from tests.isolation.api_cast import rolled_back_as_test
 from tests.isolation.cast import rolled_back
 from tests.isolation.matrix import Outcome

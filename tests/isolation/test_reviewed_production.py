@@ -16,13 +16,13 @@ import pytest
 from personas.actors import Actor
 from personas.models import Agent
 from personas.records.services import edit_record
-from prompts.builds import publish
-from prompts.builds.services import rebuild_agents
-from prompts.erasure import label_moves
-from prompts.labels.moves import move_labels
-from prompts.labels.planned_moves import PlannedMove
+from prompts.evidence.erasure import label_moves
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
-from prompts.versions.selectors import get_version_text
+from prompts.publishing.builds import publish
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.moves import move_labels
+from prompts.publishing.labels.planned_moves import PlannedMove
+from prompts.publishing.versions.selectors import get_version_text
 from tests.isolation.api_cast import before, callers, known_callers, rolled_back_as_test  # noqa: F401  # fixtures
 from tests.isolation.api_matrix import OWN, WRITES, send_cell
 from tests.isolation.api_matrix import Cell as ApiCell
@@ -40,13 +40,13 @@ ROOT = Path(__file__).parents[2]
 OVERRIDES = {"POST releases-override", "releases:override"}
 # The functions that move labels, each with the actions above that call it.
 MOVERS = {
-    "prompts.builds.publish.advance_production": {"POST prompts-rebuild", "PATCH souls-one"},
-    "prompts.labels.services.move_label": {"PUT labels-one", "versions:label"},
-    "prompts.labels.services.remove_label": {"DELETE labels-one", "versions:remove-label"},
-    "prompts.labels.services.roll_back": {"POST labels-roll-back", "versions:roll-back"},
-    "prompts.labels.services.unpin_production": {"POST labels-unpin", "versions:unpin"},
-    "prompts.releases.services.move_release_labels": {"POST releases-publish", "releases:publish"},
-    "prompts.erasure.label_moves.move_labels_off_erased": {"POST erasures-list", "erasures:erase"},
+    "prompts.publishing.builds.publish.advance_production": {"POST prompts-rebuild", "PATCH souls-one"},
+    "prompts.publishing.labels.services.move_label": {"PUT labels-one", "versions:label"},
+    "prompts.publishing.labels.services.remove_label": {"DELETE labels-one", "versions:remove-label"},
+    "prompts.publishing.labels.services.roll_back": {"POST labels-roll-back", "versions:roll-back"},
+    "prompts.publishing.labels.services.unpin_production": {"POST labels-unpin", "versions:unpin"},
+    "prompts.publishing.releases.services.move_release_labels": {"POST releases-publish", "releases:publish"},
+    "prompts.evidence.erasure.label_moves.move_labels_off_erased": {"POST erasures-list", "erasures:erase"},
 }
 
 
@@ -175,7 +175,7 @@ def find_movers() -> set[str]:
             }
             if isinstance(node, ast.FunctionDef) and called & {"move_labels", "apply_label_moves"}:
                 movers.add(f"{module}.{node.name}")
-    return movers - {"prompts.labels.services.apply_label_moves"}
+    return movers - {"prompts.publishing.labels.services.apply_label_moves"}
 
 
 def test_only_the_function_with_the_check_writes_labels():
@@ -189,7 +189,7 @@ def test_only_the_function_with_the_check_writes_labels():
             for text in ("(\n", "(workspace", "(prompt", ".objects.create", ".unscoped")
         )
     }
-    assert writers <= {"prompts/labels/moves.py", "prompts/labels/models.py"}
+    assert writers <= {"prompts/publishing/labels/moves.py", "prompts/publishing/labels/models.py"}
 
 
 # --- planted faults ------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_a_build_that_ignores_the_policy_is_found(stage, callers, reviewed, monk
     # The check of moves refuses it, so production keeps its text …
     assert run_actions(stage, callers, reviewed, actions)[0] == {}
     # … and without the check, the test finds it.
-    monkeypatch.setattr("prompts.labels.moves.check_moves", lambda *args: None)
+    monkeypatch.setattr("prompts.publishing.labels.moves.check_moves", lambda *args: None)
     assert set(run_actions(stage, callers, reviewed, actions)[0]) == actions
 
 
@@ -214,5 +214,5 @@ def test_an_erasure_to_the_latest_version_is_found(stage, callers, reviewed, mon
     actions = {"POST erasures-list", "erasures:erase"}
     monkeypatch.setattr(label_moves, "is_governed", lambda label, protected: False)
     assert run_actions(stage, callers, reviewed, actions)[0] == {}
-    monkeypatch.setattr("prompts.labels.moves.check_moves", lambda *args: None)
+    monkeypatch.setattr("prompts.publishing.labels.moves.check_moves", lambda *args: None)
     assert set(run_actions(stage, callers, reviewed, actions)[0]) == actions

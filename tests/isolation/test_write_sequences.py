@@ -10,8 +10,8 @@ import pytest
 
 from personas.records import review_policy
 from personas.roles import has_permission
-from prompts.labels import approval
 from prompts.models import AgentPrompt
+from prompts.publishing.labels import approval
 from tests.isolation.cast import HARBOUR
 from tests.isolation.sequence_writes import CORE, list_deliberate_writes, list_writes
 from tests.isolation.sequences import (

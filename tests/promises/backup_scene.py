@@ -38,22 +38,16 @@ from project.backup import endings as backup_endings  # noqa: E402
 from project.backup.snapshot import SNAPSHOT_SETTINGS  # noqa: E402
 from project.journal.apply import AppliedEndings  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.erasure.services import erase_record  # noqa: E402
-from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
-from prompts.ledger.blocks import seal_ledger  # noqa: E402
+from prompts.evidence.erasure.services import erase_record  # noqa: E402
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
+from prompts.evidence.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.serving import (  # noqa: E402
-    EMPTY_SLOTS,
-    CallContext,
-    InvalidKey,
-    KeyClient,
-    PromptRequest,
-    ServingCache,
-    ServingUnavailable,
-    serve_prompt,
-)
-from prompts.versions.version_contents import load_version_contents  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.publishing.versions.version_contents import load_version_contents  # noqa: E402
+from prompts.serving.cache import ServingCache  # noqa: E402
+from prompts.serving.errors import InvalidKey, ServingUnavailable  # noqa: E402
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest  # noqa: E402
+from prompts.serving.services import serve_prompt  # noqa: E402
 
 BY = Actor("scene")
 AGENTS, SAMPLE = 20, 200

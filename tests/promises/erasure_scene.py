@@ -29,14 +29,14 @@ from personas.models import Agent, Memory, UserProfile, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
 from project.backup.create import create_backup  # noqa: E402
 from project.journal.services import record_endings  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
-from prompts.integrity.verify import verify_workspace  # noqa: E402
-from prompts.ledger.blocks import seal_ledger  # noqa: E402
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint  # noqa: E402
+from prompts.evidence.integrity.verify import verify_workspace  # noqa: E402
+from prompts.evidence.ledger.blocks import seal_ledger  # noqa: E402
+from prompts.evidence.replay.evidence import build_evidence, run_evidence_checks  # noqa: E402
+from prompts.evidence.replay.services import replay_entry  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.replay.evidence import build_evidence, run_evidence_checks  # noqa: E402
-from prompts.replay.services import replay_entry  # noqa: E402
-from prompts.versions.selectors import get_version_text  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.publishing.versions.selectors import get_version_text  # noqa: E402
 from tests.factories import (  # noqa: E402
     BY,
     make_agent,
@@ -46,7 +46,7 @@ from tests.factories import (  # noqa: E402
     make_user,
     make_workspace,
 )
-from tests.prompts.erasure.guesses import DIGEST, SALT, list_stored_texts, read_database  # noqa: E402  # noqa: E402
+from tests.prompts.evidence.erasure.guesses import DIGEST, SALT, list_stored_texts, read_database  # noqa: E402  # noqa: E402
 
 CODE = "823614"
 CANARY, NAME = "Penhaligon keeps the code", "Rosamund Penhaligon"
@@ -59,11 +59,11 @@ FULLY_GUESSED, NEAR_GUESSES = 2, 5_000
 # The guards to take away by fault: module, name, and what replaces it.
 PLANTS: dict[str, list[tuple[str, str, Any]]] = {
     "plain-digests": [("personas.contents.models", "generate_salt", lambda: "")],
-    "call-data": [("prompts.erasure.services", "erase_call_data_containing", lambda *_: 0)],
+    "call-data": [("prompts.evidence.erasure.services", "erase_call_data_containing", lambda *_: 0)],
     # The former behaviour: a version stays readable while another record has the same text.
     "shared-content": [
         ("prompts.serving.cache", "find_tombstones", lambda *_: {}),
-        ("prompts.versions.selectors", "find_tombstones", lambda *_: {}),
+        ("prompts.publishing.versions.selectors", "find_tombstones", lambda *_: {}),
     ],
     "immutable": [
         ("personas.api.etags", "REVALIDATE_CACHE_CONTROL", "private, max-age=31536000, immutable"),

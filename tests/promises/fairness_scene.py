@@ -26,8 +26,8 @@ from personas.models import Agent, AgentChannel, Channel, Soul, User, Workspace 
 from personas.records.services import create_record  # noqa: E402
 from personas.webhooks.services import create_endpoint  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import AgentPrompt  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
 from skills.agent_context.services import choose_context  # noqa: E402
 from skills.models import Source  # noqa: E402
 from skills.refresh.source_changes import add_source  # noqa: E402

@@ -27,8 +27,7 @@ from personas.api_keys.services import create_key, revoke_key  # noqa: E402
 from personas.models import Agent, Channel, Content, Revision, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.integrity.verify import verify_workspace  # noqa: E402
+from prompts.evidence.integrity.verify import verify_workspace  # noqa: E402
 from prompts.models import (  # noqa: E402
     AgentPrompt,
     BuildCause,
@@ -36,8 +35,9 @@ from prompts.models import (  # noqa: E402
     PromptLabel,
     PromptVersion,
 )
-from prompts.versions.segments import list_content_digests  # noqa: E402
-from prompts.versions.selectors import get_text_salt  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
+from prompts.publishing.versions.segments import list_content_digests  # noqa: E402
+from prompts.publishing.versions.selectors import get_text_salt  # noqa: E402
 from tests.factories import signed_in  # noqa: E402
 
 BY = Actor("scene")

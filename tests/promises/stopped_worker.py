@@ -46,7 +46,7 @@ def stop_at(point: str, gate: Path) -> None:
         return result
 
     if point == COPY:
-        from prompts.integrity import checkpoint_signer
+        from prompts.evidence.integrity import checkpoint_signer
 
         append = vars(checkpoint_signer)["append_checkpoints"]
 
@@ -64,7 +64,7 @@ def stop_at(point: str, gate: Path) -> None:
 
 def progress_before_commit() -> None:
     """R4: the last row of a block is noted as sealed before the block is committed."""
-    from prompts.ledger import blocks
+    from prompts.evidence.ledger import blocks
 
     list_rows, note = blocks.list_rows_to_seal, Path(os.environ[GATE]).with_suffix(".progress")
 
@@ -82,8 +82,8 @@ def progress_before_commit() -> None:
 def copies_of_new_checkpoints() -> None:
     """R4: a checkpoint is copied by the job that signs it, and by no later one."""
     from prompts import tasks
-    from prompts.integrity import checkpoint_signer
-    from prompts.ledger.blocks import seal_ledger
+    from prompts.evidence.integrity import checkpoint_signer
+    from prompts.evidence.ledger.blocks import seal_ledger
 
     def sign_and_copy(workspace_id: int) -> None:
         seal_ledger(workspace_id)

@@ -8,9 +8,9 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from prompts.integrity.lag import list_workspaces_to_sign
-from prompts.integrity.verify import verify_workspace
-from prompts.ledger.blocks import list_workspaces_to_seal
+from prompts.evidence.integrity.lag import list_workspaces_to_sign
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.ledger.blocks import list_workspaces_to_seal
 from prompts.models import Checkpoint, LedgerBlock, LedgerEntry
 from prompts.tasks import seal_ledger_job, sign_checkpoints_job
 from tests.factories import make_user, make_workspace

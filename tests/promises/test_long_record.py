@@ -3,10 +3,10 @@
 import pytest
 
 from benches.history import extend_history
-from prompts.builds.services import rebuild_agents
-from prompts.integrity.checkpoint_signer import sign_checkpoint
-from prompts.integrity.verify import verify_workspace
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.integrity.verify import verify_workspace
 from prompts.models import AgentPrompt
+from prompts.publishing.builds.services import rebuild_agents
 from tests.factories import make_agent, make_channel
 from tests.prompts.serving.serving_stage import make_stage
 

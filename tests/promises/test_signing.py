@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from personas.models import Agent, Channel, Workspace
 from project.metrics.gauges import collect_lag
-from prompts.integrity.checkpoint_files import get_checkpoint_path
-from prompts.integrity.checkpoint_signer import sign_checkpoint
-from prompts.integrity.lag import SIGN_INTERVAL, list_workspace_lags, list_workspaces_to_sign
-from prompts.integrity.verify import verify_workspace
+from prompts.evidence.integrity.checkpoint_files import get_checkpoint_path
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.integrity.lag import SIGN_INTERVAL, list_workspace_lags, list_workspaces_to_sign
+from prompts.evidence.integrity.verify import verify_workspace
 from prompts.models import AgentPrompt, Checkpoint
 from prompts.tasks import sign_checkpoints_job
 from tests.factories import make_user, make_workspace

@@ -1,3 +1,3 @@
 """Fixtures for the tests of prompts: a workspace with a history."""
 
-from tests.prompts.integrity.history_stage import history, past  # noqa: F401  # fixtures
+from tests.prompts.evidence.integrity.history_stage import history, past  # noqa: F401  # fixtures

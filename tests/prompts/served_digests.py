@@ -1,6 +1,6 @@
 """Compare the salted digests of ledger rows with the plain SHA-256 of served texts."""
 
-from prompts.ledger.served_salts import find_served_entry
+from prompts.evidence.ledger.served_salts import find_served_entry
 from prompts.models import LedgerEntry
 
 

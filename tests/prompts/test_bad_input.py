@@ -9,9 +9,7 @@ from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent
 from personas.records.services import archive_record, edit_record
-from prompts.builds.services import rebuild_agents
 from prompts.errors import ForeignVersion, NotAllowed, UnknownLabel
-from prompts.labels.services import move_label, remove_label, roll_back
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -22,7 +20,9 @@ from prompts.models import (
     Release,
     ReleaseStatus,
 )
-from prompts.releases.services import approve_release, request_release, run_release
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import move_label, remove_label, roll_back
+from prompts.publishing.releases.services import approve_release, request_release, run_release
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving.serving_stage import make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures

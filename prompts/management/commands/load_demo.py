@@ -6,8 +6,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Agent, Memory
-from prompts.demo import DEMO_EMAIL, DEMO_PASSWORD
-from prompts.demo.load import load_demo
+from prompts.studio.demo import DEMO_EMAIL, DEMO_PASSWORD
+from prompts.studio.demo.load import load_demo
 from skills.models import ContextFile
 
 

@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 from personas.actors import SYSTEM_ACTOR
 from personas.errors import DomainError
 from personas.models import Agent, Channel, Workspace
-from prompts.builds.causes import request_rebuild
-from prompts.builds.progress import list_agent_channels, list_unbuilt_prompts
-from prompts.builds.services import RebuildResult, rebuild_agent, rebuild_agents
+from prompts.publishing.builds.causes import request_rebuild
+from prompts.publishing.builds.progress import list_agent_channels, list_unbuilt_prompts
+from prompts.publishing.builds.services import RebuildResult, rebuild_agent, rebuild_agents
 from prompts.tasks import enqueue_rebuilds
 
 

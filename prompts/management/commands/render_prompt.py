@@ -15,8 +15,8 @@ from prompts.assembly.json_codec import dataclass_json, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.sizes import list_section_sizes
 from prompts.assembly.slots import Slots
-from prompts.builds.tokens import count_tokens
-from prompts.versions.tool_definitions import count_definition_tokens, list_definitions_json
+from prompts.publishing.builds.tokens import count_tokens
+from prompts.publishing.versions.tool_definitions import count_definition_tokens, list_definitions_json
 
 
 class Command(BaseCommand):

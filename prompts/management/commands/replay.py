@@ -11,15 +11,15 @@ from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
 from personas.models import Workspace
-from prompts.models import PRODUCTION
-from prompts.replay.evidence import build_evidence
-from prompts.replay.services import (
+from prompts.evidence.replay.evidence import build_evidence
+from prompts.evidence.replay.services import (
     Replay,
     build_replay,
     list_request_entries,
     replay_entry,
     replay_prompt_by_slugs,
 )
+from prompts.models import PRODUCTION
 
 
 class Command(BaseCommand):

@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
 from personas.models import Workspace
-from prompts.integrity.checkpoint_files import get_checkpoint_path
-from prompts.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.integrity.checkpoint_files import get_checkpoint_path
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
 from prompts.management.commands.verify_chain import list_named_workspaces
 
 

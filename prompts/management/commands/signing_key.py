@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
-from prompts.integrity.checkpoint_signer import get_public_key
+from prompts.evidence.integrity.checkpoint_signer import get_public_key
 from prompts.proof.signing_keys import dump_private_key, generate_signing_key
 
 

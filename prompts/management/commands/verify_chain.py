@@ -9,11 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Workspace
-from prompts.integrity.checkpoint_files import list_copied_workspaces
-from prompts.integrity.checkpoint_signer import NoSigningKey
-from prompts.integrity.fault_descriptions import describe_faults
-from prompts.integrity.trusted_keys import get_trusted_keys
-from prompts.integrity.verify import WorkspaceVerification, verify_workspace
+from prompts.evidence.integrity.checkpoint_files import list_copied_workspaces
+from prompts.evidence.integrity.checkpoint_signer import NoSigningKey
+from prompts.evidence.integrity.fault_descriptions import describe_faults
+from prompts.evidence.integrity.trusted_keys import get_trusted_keys
+from prompts.evidence.integrity.verify import WorkspaceVerification, verify_workspace
 
 
 class Command(BaseCommand):

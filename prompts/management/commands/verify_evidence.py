@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from prompts.evidence.replay.rebuild_text import rebuild_evidence_text
 from prompts.proof.canonical import parse_canonical_json
 from prompts.proof.evidence import CheckResult, is_evidence_valid, verify_evidence
-from prompts.replay.rebuild_text import rebuild_evidence_text
 
 EXIT_OK, EXIT_FAILED, EXIT_ABSENT = 0, 1, 3
 STATE_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent"}

@@ -10,7 +10,7 @@ from personas.api_keys.format import BOT
 from personas.errors import InvalidInput
 from personas.models import Agent, Identity, Responsibility
 from personas.records.services import edit_record
-from prompts.builds.services import rebuild_agents
+from prompts.publishing.builds.services import rebuild_agents
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.serving.serving_stage import fetch, make_stage
 

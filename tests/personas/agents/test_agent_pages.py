@@ -7,8 +7,8 @@ from personas.models import Agent, Channel, Memory, MemoryStatus, Responsibility
 from personas.records.services import archive_record
 from personas.roles import Role
 from personas.work.services import order_responsibilities
-from prompts.builds.services import rebuild_agents
-from prompts.settings.services import put_settings
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.settings.services import put_settings
 from tests.factories import (
     BY,
     join,

@@ -16,13 +16,13 @@ from personas.models import Agent, Event, MemoryStatus, Soul, User, WebhookDeliv
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from personas.webhooks.services import create_endpoint, send_test_event
-from prompts.builds.services import rebuild_agents
-from prompts.comments.services import comment_on_line, comment_on_memory
-from prompts.erasure.services import erase_record
-from prompts.integrity.services import request_verification
-from prompts.labels.services import move_label
+from prompts.evidence.erasure.services import erase_record
+from prompts.evidence.integrity.services import request_verification
 from prompts.models import AgentPrompt, LabelMove
-from prompts.releases.services import approve_release, request_release
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.comments.services import comment_on_line, comment_on_memory
+from prompts.publishing.labels.services import move_label
+from prompts.publishing.releases.services import approve_release, request_release
 from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import HARNESSES
 from skills.files.services import waive_findings

@@ -11,9 +11,9 @@ from personas.api.validation import build_validator
 from personas.api_keys.format import ADMIN, BOT
 from personas.models import Agent, Soul, User, Workspace
 from personas.records.services import edit_record
-from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.serving import ServedPrompt
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.serving.services import ServedPrompt
 from tests.api_client import V1, Api
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving.serving_stage import fetch

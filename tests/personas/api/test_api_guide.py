@@ -13,7 +13,7 @@ from pytest_django.live_server_helper import LiveServer
 from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import Channel, User, Workspace
-from prompts.builds.services import rebuild_agents
+from prompts.publishing.builds.services import rebuild_agents
 from tests.curl import curl_beside
 from tests.factories import make_agent, make_skill
 

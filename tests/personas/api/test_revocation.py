@@ -19,7 +19,7 @@ from personas.api_keys.services import create_key, revoke_key
 from personas.members.services import change_role, remove_member
 from personas.models import ApiKey, Membership, User, Workspace
 from personas.roles import Role
-from prompts.builds.services import rebuild_agents
+from prompts.publishing.builds.services import rebuild_agents
 from tests.clients.live import LiveServer
 from tests.clients.stub_server import ReceivedRequest, StubResponse, StubServer, run_stub_server
 from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_soul

@@ -17,8 +17,8 @@ from personas.api_keys.format import ADMIN, is_well_formed_key, key_digest
 from personas.api_keys.services import create_key, revoke_key, save_last_used
 from personas.models import AgentChannel, ApiKey
 from personas.roles import Role
-from prompts.labels.selectors import list_label_names
-from prompts.labels.services import move_label
+from prompts.publishing.labels.selectors import list_label_names
+from prompts.publishing.labels.services import move_label
 from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_user, signed_in
 from tests.prompts.serving.serving_stage import make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures

@@ -229,7 +229,7 @@ def test_a_failed_build_keeps_the_event_of_the_edit(workspace, alice, monkeypatc
         raise RuntimeError("no")
 
     # After the batch with the events was sent.
-    monkeypatch.setattr("prompts.builds.services.confirm_events", fail)
+    monkeypatch.setattr("prompts.publishing.builds.services.confirm_events", fail)
     edit_record(soul, {"text": "Speak plainly."}, expected=soul.revision, by=Actor.person(alice))
     assert list_types(workspace, start) == ["record.changed"]
 

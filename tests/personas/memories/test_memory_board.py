@@ -12,8 +12,8 @@ from personas.actors import Actor
 from personas.memories.services import approve_memory, revoke_memory, supersede_memory
 from personas.models import Memory, MemoryStatus
 from personas.roles import Role
-from prompts.builds.services import rebuild_agents
-from prompts.provenance.usage import get_memory_usage
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.provenance.usage import get_memory_usage
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user, signed_in
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,

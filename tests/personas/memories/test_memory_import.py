@@ -12,7 +12,7 @@ from personas.memories.memory_file import MAX_ENTRIES, import_memories, parse_me
 from personas.memories.services import revoke_memory
 from personas.models import AuditEvent, Memory
 from personas.roles import Role
-from prompts.builds.services import rebuild_agents
+from prompts.publishing.builds.services import rebuild_agents
 from tests.factories import join, make_agent, make_memory, make_user, signed_in
 from tests.prompts.serving.serving_stage import make_stage
 

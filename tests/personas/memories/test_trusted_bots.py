@@ -8,8 +8,8 @@ from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import BadScopes, can_activate_memories, normalise_scopes
 from personas.api_keys.services import create_key, rotate_key
 from personas.models import ApiKey, AuditEvent, Memory
-from prompts.builds.services import rebuild_agents
-from prompts.releases.services import approve_release, request_release, run_release
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.releases.services import approve_release, request_release, run_release
 from tests.factories import make_agent
 from tests.personas.api_keys.test_key_pages import form_data
 from tests.prompts.serving.serving_stage import fetch, make_stage

@@ -31,9 +31,9 @@ from personas.notifications.services import (
 )
 from personas.records.services import edit_record
 from personas.roles import Role
-from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt
-from prompts.releases.services import approve_release, reject_release, request_release, run_release
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.releases.services import approve_release, reject_release, request_release, run_release
 from tests.factories import (
     join,
     make_agent,

@@ -4,7 +4,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from personas.models import Identity, Soul, UserProfile
-from prompts.demo.files import DEMO_FILES_DIR
+from prompts.studio.demo.files import DEMO_FILES_DIR
 
 CASES = {
     "identities": (Identity, "IDENTITY.md"),

@@ -19,8 +19,8 @@ from project.backup.create import create_backup
 from project.backup.errors import BackupError
 from project.backup.manifest import MANIFEST_NAME, read_manifest
 from project.backup.restore import restore_backup
-from prompts.integrity.checkpoint_signer import sign_checkpoint
-from prompts.ledger.partitions import (
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.ledger.partitions import (
     LEDGER_TABLE,
     build_month_partition,
     create_month_partition,

@@ -15,7 +15,7 @@ from project.backup.create import create_backup
 from project.backup.manifest import MANIFEST_NAME
 from project.journal.files import JOURNAL_FILE
 from project.journal.services import STATUS_KEY, record_endings
-from prompts.erasure.services import erase_record
+from prompts.evidence.erasure.services import erase_record
 from tests.factories import BY, make_memory
 from tests.project.backup.backup_stage import answer, empty_database, manage, programs, restore
 from tests.prompts.serving.serving_stage import make_stage

@@ -24,9 +24,9 @@ from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Revision, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
-from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.integrity.verify import verify_workspace  # noqa: E402
+from prompts.evidence.integrity.verify import verify_workspace  # noqa: E402
 from prompts.models import BuildCause, LedgerEntry  # noqa: E402
+from prompts.publishing.builds.services import rebuild_agents  # noqa: E402
 
 BY = Actor("scene")
 SLUGS = ("harbour", "quarry")

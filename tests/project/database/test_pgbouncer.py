@@ -19,7 +19,8 @@ from project.database.postgresql.base import DatabaseWrapper
 from project.database.roles import get_role_settings, prepare_role, set_role_limits
 from project.doctor.pooler import check_pooler
 from prompts.models import LedgerEntry
-from prompts.serving import ServingUnavailable, ledger_connection, ledger_writer
+from prompts.serving import ledger_connection, ledger_writer
+from prompts.serving.errors import ServingUnavailable
 from tests.database_cleanup import empty
 from tests.factories import make_agent, make_user, make_workspace
 from tests.module_fixtures import committed_rows_of_a_module

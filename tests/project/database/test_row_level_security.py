@@ -19,10 +19,10 @@ from project.database.postgresql.rls_cursor import RESTRICTED_ATTRIBUTE
 from project.database.rls_audit import find_unprotected_tables, get_tenant_tables
 from project.database.roles import UnsuitableRole, get_role_flags, prepare_role
 from project.metrics.periodic import measure_metrics
-from prompts.integrity.verify import verify_workspace
-from prompts.ledger import blocks
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.ledger import blocks
 from prompts.models import Checkpoint, LedgerBlock, LedgerEntry, PromptVersion
-from prompts.search.search import filter_by_digest
+from prompts.studio.search.search import filter_by_digest
 from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
 from tests.factories import make_agent
 from tests.project.database.migration_rules import plan

@@ -10,9 +10,9 @@ from personas.actors import Actor
 from personas.models import AgentChannel
 from project.distribution.catalog import REFERENCE_TABLES
 from project.distribution.services import distribute, plan_distribution
-from prompts.builds.services import rebuild_agents
-from prompts.labels.services import move_label, roll_back
 from prompts.models import AgentPrompt, PromptLabel
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import move_label, roll_back
 from tests.factories import make_agent, make_channel, make_user, make_workspace, signed_in
 from tests.project.database.workspace_keys import EXCUSED, Index, indexes, links, not_led, tenant_models
 from tests.prompts.serving.serving_stage import make_stage

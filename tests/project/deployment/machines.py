@@ -11,8 +11,8 @@ import pytest
 
 from personas.models import Agent, Channel, Soul, Workspace
 from project.redis_client import connect_redis
-from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause, PromptVersion
+from prompts.publishing.builds.services import rebuild_agents
 from tests.clients.live import LiveServer
 from tests.factories import make_agent, make_channel, make_soul
 from tests.skills.job_stage import JobStage, job_stage

@@ -13,7 +13,7 @@ from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key
 from personas.models import Agent, Soul, Workspace
 from personas.records.services import edit_record
-from prompts.builds import services as builds_services
+from prompts.publishing.builds import services as builds_services
 from prompts.tasks import rebuild_prompts_job, sweep_prompts_job
 from tests.clients.live import LiveServer
 from tests.factories import BY, signed_in

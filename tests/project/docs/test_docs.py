@@ -12,8 +12,8 @@ import dev
 from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import Agent, Channel, Workspace
-from prompts.builds.services import rebuild_agents
-from prompts.demo.load import read_demo_data as cast
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.studio.demo.load import read_demo_data as cast
 from tests.curl import curl_beside
 from tests.factories import make_agent, make_workspace
 from tests.project.deployment.production_settings import ROOT
@@ -50,7 +50,7 @@ ELSEWHERE = {
         "tests/prompts/proof/test_golden.py::test_the_page_leads_openssl_to_the_same_verdict"
     ),
     ("docs/evidence.md", r"python manage\.py verify_chain --against \S+$"): (
-        "tests/prompts/integrity/test_trusted_keys.py"
+        "tests/prompts/evidence/integrity/test_trusted_keys.py"
         "::test_a_rewrite_with_the_own_key_is_found_against_a_copy"
     ),
     ("docs/deployment.md", r"mkdir |head |openssl |chmod "): (

@@ -20,8 +20,8 @@ from project.doctor.results import FindingState
 from project.doctor.run import has_passed, run_checks
 from project.journal.services import STATUS_KEY
 from project.tasks import HEARTBEAT_KEY, record_endings_job, record_heartbeat_job
-from prompts.integrity.checkpoint_signer import sign_checkpoint
-from prompts.ledger.blocks import seal_ledger
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.ledger.blocks import seal_ledger
 from prompts.models import BuildCause, Checkpoint
 from tests.prompts.serving.serving_stage import insert_rows, make_stage
 

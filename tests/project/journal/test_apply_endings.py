@@ -27,17 +27,17 @@ from project.journal import selectors
 from project.journal.apply import apply_endings
 from project.journal.files import read_journal
 from project.journal.services import STATUS_KEY, record_endings
-from prompts.builds.services import rebuild_agents
-from prompts.erasure.services import erase_record
-from prompts.integrity.verify import verify_workspace
-from prompts.versions.selectors import get_version_text, has_erased_content
+from prompts.evidence.erasure.services import erase_record
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.versions.selectors import get_version_text, has_erased_content
 from skills.models import AllowedFolder
 from skills.sources.allowed_folders import allow_folder, withdraw_folder
 from tests.factories import join, make_agent, make_channel, make_memory, make_user
 from tests.personas.accounts.sign_in import give_password, give_totp
 from tests.project.journal.rollback import apply_journal, rolled_back_and_ended
-from tests.prompts.erasure.guesses import find_columns_with
-from tests.prompts.erasure.test_erasure import SECRET, prompt_of
+from tests.prompts.evidence.erasure.guesses import find_columns_with
+from tests.prompts.evidence.erasure.test_erasure import SECRET, prompt_of
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from project.journal.files import (
     append_endings,
     read_journal,
 )
-from prompts.integrity.checkpoint_signer import load_signing_key
+from prompts.evidence.integrity.checkpoint_signer import load_signing_key
 from prompts.proof.canonical import format_timestamp
 from prompts.proof.signatures import sign_body
 from prompts.proof.signing_keys import dump_private_key, generate_signing_key

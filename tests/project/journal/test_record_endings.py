@@ -22,9 +22,9 @@ from project.journal import selectors
 from project.journal.files import JOURNAL_FILE, JournalError, read_journal
 from project.journal.services import STATUS_KEY, record_endings
 from project.tasks import record_endings_job
-from prompts.erasure.services import erase_record
+from prompts.evidence.erasure.services import erase_record
 from tests.factories import make_agent, make_channel, make_memory
-from tests.prompts.erasure.test_erasure import SECRET
+from tests.prompts.evidence.erasure.test_erasure import SECRET
 
 pytestmark = pytest.mark.django_db
 

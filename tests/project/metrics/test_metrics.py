@@ -27,7 +27,7 @@ from project.metrics.gauges import collect_heartbeat
 from project.metrics.periodic import measure_metrics
 from project.redis_client import connect_redis
 from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
-from prompts.integrity.checkpoint_signer import sign_checkpoint
+from prompts.evidence.integrity.checkpoint_signer import sign_checkpoint
 from tests.factories import make_memory
 from tests.frozen_process import freeze, thaw
 from tests.project.deployment.production_settings import COMPLETE, run_settings, settings_under

@@ -10,12 +10,12 @@ from django.utils import timezone
 from personas.contents.services import store_contents
 from personas.models import Content, sha256_digest
 from project import retention, tasks
-from prompts.drift.reports import report_digest
-from prompts.integrity.services import request_verification, run_verification
-from prompts.integrity.verify import verify_workspace
+from prompts.evidence.drift.reports import report_digest
+from prompts.evidence.integrity.services import request_verification, run_verification
+from prompts.evidence.integrity.verify import verify_workspace
+from prompts.evidence.replay.services import replay_entry
 from prompts.models import AgentPrompt, DigestReport, PromptVersion, VerificationRun, VersionPart
-from prompts.replay.services import replay_entry
-from prompts.versions import content_retention
+from prompts.publishing.versions import content_retention
 from skills.models import ContextFile, FileRevision
 from tests.factories import BY, make_source, refreshed
 from tests.prompts.serving.serving_stage import Stage, make_stage

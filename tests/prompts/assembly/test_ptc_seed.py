@@ -11,7 +11,7 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import RELEASE, TURN, USER, Origin
 from prompts.assembly.slots import PreviousError, Slots, build_slot_spans, fill_spans
-from prompts.builds.tokens import count_tokens as tokens
+from prompts.publishing.builds.tokens import count_tokens as tokens
 
 PTC = LAYOUTS["ptc"]
 SEARCH = ToolInput(

@@ -14,7 +14,7 @@ from prompts.assembly.inputs import (
 from prompts.assembly.layouts.moltis import MOLTIS_LAYOUT
 from prompts.assembly.sizes import list_section_sizes
 from prompts.assembly.slots import Slots
-from prompts.builds.tokens import count_tokens
+from prompts.publishing.builds.tokens import count_tokens
 
 RUNTIME = Slots(
     host={"host": "devbox", "os": "linux", "shell": "zsh"}, sandbox={"enabled": True, "mode": "all"}

@@ -9,7 +9,7 @@ import pytest
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.texts.moltis import EXECUTION_ROUTING, GENERAL_RULES, SILENT_REPLIES, TOOL_CALLING_GUIDE
 from prompts.assembly.texts.storage import STORAGE_GUIDE
-from prompts.builds.tokens import count_tokens
+from prompts.publishing.builds.tokens import count_tokens
 
 # Hashes of every six consecutive words of the soul quoted by the moltis seed, so that no copy is needed.
 SEED_SHINGLES = frozenset((Path(__file__).parent / "seed_soul_shingles.txt").read_text().split())

@@ -15,19 +15,13 @@ from personas.api_keys.services import create_key
 from personas.models import Agent, ApiKey, Soul, Workspace
 from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
-from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerExpiry
 from prompts.proof.ledger_blocks import verify_ledger
 from prompts.proof_rows import build_block_row, build_ledger_row
-from prompts.serving import (
-    EMPTY_SLOTS,
-    CallContext,
-    KeyClient,
-    PromptRequest,
-    ServedPrompt,
-    ServingCache,
-    serve_prompt,
-)
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.serving.cache import ServingCache
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
+from prompts.serving.services import ServedPrompt, serve_prompt
 from tests.factories import BY, make_agent, make_channel, make_soul
 
 _requests = count(1)

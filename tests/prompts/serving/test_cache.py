@@ -10,9 +10,9 @@ from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key
 from personas.models import Channel, Membership, User
 from prompts.assembly.slots import Slots
-from prompts.builds.services import rebuild_agents
-from prompts.serving import InvalidKey, ServingCache
-from prompts.serving.cache import CachedVersion, get_version_size
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.serving.cache import CachedVersion, ServingCache, get_version_size
+from prompts.serving.errors import InvalidKey
 from prompts.serving.slot_values import build_clock_slots, fill_clock, normalize_slots
 from tests.factories import make_agent
 from tests.prompts.served_digests import is_recorded

@@ -11,15 +11,15 @@ from personas.limits import storage_quota as quota
 from prompts.assembly import builder, runtime_lines
 from prompts.assembly.runtime_lines import KNOWN_FACTS
 from prompts.assembly.segments import CALL_VOLATILITIES
-from prompts.call_contents.selectors import get_call_values
-from prompts.erasure.call_data import erase_call_data_containing
+from prompts.evidence.erasure.call_data import erase_call_data_containing
+from prompts.evidence.replay.evidence import build_evidence
+from prompts.evidence.replay.rebuild_text import rebuild_evidence_text
+from prompts.evidence.replay.services import replay_entry
 from prompts.proof.evidence import verify_evidence
-from prompts.replay.evidence import build_evidence
-from prompts.replay.rebuild_text import rebuild_evidence_text
-from prompts.replay.services import replay_entry
+from prompts.publishing.settings.services import put_settings
 from prompts.serving import call_slots, rendered_prompt
+from prompts.serving.call_contents.selectors import get_call_values
 from prompts.serving.render_api import RENDER_REQUEST_SCHEMA
-from prompts.settings.services import put_settings
 from tests.factories import BY, make_tool
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures

@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 
 from personas.models import UserProfile
-from prompts.call_contents.selectors import get_call_values
+from prompts.evidence.replay.evidence import build_evidence
+from prompts.evidence.replay.rebuild_text import rebuild_evidence_text
+from prompts.evidence.replay.services import replay_entry
 from prompts.proof.evidence import verify_evidence
-from prompts.replay.evidence import build_evidence
-from prompts.replay.rebuild_text import rebuild_evidence_text
-from prompts.replay.services import replay_entry
+from prompts.serving.call_contents.selectors import get_call_values
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,

@@ -18,8 +18,8 @@ from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.format import generate_key_secret
 from personas.api_keys.services import create_key, revoke_key
 from prompts.assembly.segments import VOLATILITY_LEVELS
+from prompts.evidence.replay.services import replay_entry
 from prompts.models import PromptVersion
-from prompts.replay.services import replay_entry
 from prompts.serving import fetch_api
 from prompts.serving.http_params import (
     PROMPT_TYPES,

@@ -12,8 +12,9 @@ from structlog.testing import capture_logs
 from core.db import database_clock
 from core.db.database_clock import DatabaseClock, read_database_time
 from prompts.proof_rows import build_ledger_row
-from prompts.serving import InvalidKey, ServingUnavailable, ledger_insert
+from prompts.serving import ledger_insert
 from prompts.serving import services as serving_services
+from prompts.serving.errors import InvalidKey, ServingUnavailable
 from tests.prompts.serving.serving_stage import make_stage
 
 pytestmark = [

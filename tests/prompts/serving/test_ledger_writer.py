@@ -19,7 +19,8 @@ from django.test.utils import CaptureQueriesContext
 from personas.api_keys.services import create_key, revoke_key
 from prompts.models import LedgerEntry
 from prompts.proof_rows import build_ledger_row
-from prompts.serving import InvalidKey, ServingUnavailable, ledger_connection, ledger_insert, ledger_writer
+from prompts.serving import ledger_connection, ledger_insert, ledger_writer
+from prompts.serving.errors import InvalidKey, ServingUnavailable
 from prompts.serving.ledger_connection import LedgerWriteError
 from prompts.serving.ledger_writer import LedgerWriter, PendingRow
 from tests.database_cleanup import empty

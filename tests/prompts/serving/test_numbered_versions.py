@@ -6,11 +6,11 @@ import pytest
 
 from personas.api_keys.services import create_key, revoke_key
 from personas.records.services import archive_record
-from prompts.builds.services import rebuild_agents
-from prompts.erasure.services import erase_record
-from prompts.labels.services import move_label
+from prompts.evidence.erasure.services import erase_record
+from prompts.evidence.replay.services import replay_entry
 from prompts.models import LabelMove, LedgerEntry, PromptVersion
-from prompts.replay.services import replay_entry
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import move_label
 from prompts.serving import resolve
 from tests.factories import BY, make_channel, make_memory
 from tests.prompts.serving.fetch_stage import (

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.services import create_key
-from prompts.call_contents.selectors import get_call_values
+from prompts.evidence.replay.services import replay_entry
 from prompts.models import PromptVersion
-from prompts.replay.services import replay_entry
+from prompts.serving.call_contents.selectors import get_call_values
 from prompts.serving.schema import BATCH_SCHEMA, SERVED_PROMPT_SCHEMA
 from tests.factories import BY, make_agent, make_task
 from tests.prompts.served_digests import is_recorded

@@ -19,31 +19,28 @@ from personas.errors import InvalidInput
 from personas.models import ApiKey, Content, Erasure, Membership, User
 from personas.records.services import archive_record
 from prompts.assembly.slots import PreviousError, Session, Slots, StepInput, TaskInput, fill_segments
-from prompts.builds.services import rebuild_agents
-from prompts.call_contents.selectors import get_call_values
-from prompts.erasure.services import erase_record
-from prompts.labels.moves import move_labels
-from prompts.labels.planned_moves import PlannedMove
-from prompts.labels.services import remove_label, roll_back
+from prompts.evidence.erasure.services import erase_record
 from prompts.models import AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.proof_rows import build_ledger_row
-from prompts.serving import (
-    CallContext,
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.moves import move_labels
+from prompts.publishing.labels.planned_moves import PlannedMove
+from prompts.publishing.labels.services import remove_label, roll_back
+from prompts.publishing.versions.selectors import get_segments
+from prompts.serving import ledger_insert
+from prompts.serving.cache import ServingCache
+from prompts.serving.call_contents.selectors import get_call_values
+from prompts.serving.errors import (
     InvalidKey,
-    KeyClient,
-    MemberClient,
     NoVersion,
     OutOfScope,
     PromptNotFound,
-    PromptRequest,
-    ServingCache,
     ServingUnavailable,
     VersionErased,
-    ledger_insert,
-    serve_prompt,
-    slots_from_json,
 )
-from prompts.versions.selectors import get_segments
+from prompts.serving.request import CallContext, KeyClient, MemberClient, PromptRequest
+from prompts.serving.services import serve_prompt
+from prompts.serving.slot_values import slots_from_json
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage

@@ -13,14 +13,9 @@ from django.db import connection, transaction
 from core.shared_cache import SingleFlight
 from personas.models import ApiKey
 from prompts.models import AgentPrompt, LedgerEntry
-from prompts.serving import (
-    EMPTY_SLOTS,
-    CallContext,
-    KeyClient,
-    PromptRequest,
-    ServingCache,
-    serve_prompt,
-)
+from prompts.serving.cache import ServingCache
+from prompts.serving.request import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
+from prompts.serving.services import serve_prompt
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
 from tests.prompts.serving.test_serving import put_label, version
 

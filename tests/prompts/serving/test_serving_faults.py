@@ -9,7 +9,8 @@ from django.db import connection
 from prompts.assembly.slots import Slots
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.proof_rows import build_ledger_row
-from prompts.serving import ledger_insert, slots_json
+from prompts.serving import ledger_insert
+from prompts.serving.slot_values import slots_json
 from tests.prompts.serving import test_serving as guards
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures

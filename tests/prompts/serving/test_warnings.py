@@ -11,9 +11,9 @@ from django.utils import timezone
 from personas.api_keys.services import create_key
 from personas.models import Agent
 from personas.records.services import edit_record
-from prompts.builds.services import rebuild_agents
-from prompts.labels.services import roll_back
 from prompts.models import PromptLabel, PromptVersion
+from prompts.publishing.builds.services import rebuild_agents
+from prompts.publishing.labels.services import roll_back
 from prompts.serving import services
 from tests.factories import BY, make_soul
 from tests.prompts.serving.serving_stage import Stage, make_stage

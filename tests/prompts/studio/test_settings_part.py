@@ -7,7 +7,7 @@ import pytest
 
 from personas.models import Channel, Revision
 from prompts.models import PromptSettings
-from prompts.settings.services import get_or_build_level
+from prompts.publishing.settings.services import get_or_build_level
 from tests.factories import make_workspace
 from tests.personas.api.prompts_stage import Deck
 from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures

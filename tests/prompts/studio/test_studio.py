@@ -26,9 +26,9 @@ from personas.models import (
 )
 from personas.records.services import edit_record
 from personas.roles import Role
-from prompts.erasure.services import erase_record
+from prompts.evidence.erasure.services import erase_record
 from prompts.models import PromptLabel, PromptSettings, PromptVersion
-from prompts.versions.selectors import get_version_text
+from prompts.publishing.versions.selectors import get_version_text
 from skills.agent_context.services import choose_context
 from tests.factories import (
     BY,
@@ -655,6 +655,8 @@ def test_a_draft_found_without_its_author_would_be_detected(
 def test_a_preview_without_the_draft_would_be_detected(
     deck: Deck, as_alice: Client, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("prompts.inputs.collect.InputCollector.apply_draft", lambda self, record: record)
+    monkeypatch.setattr(
+        "prompts.publishing.inputs.collect.InputCollector.apply_draft", lambda self, record: record
+    )
     with pytest.raises(AssertionError):
         test_the_preview_equals_the_stored_text_byte_for_byte(deck, as_alice)

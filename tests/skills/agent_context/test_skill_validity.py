@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from personas.records.services import edit_record
-from prompts.inputs.collect import collect_inputs
-from prompts.inputs.skill_files import list_skill_files
+from prompts.publishing.inputs.collect import collect_inputs
+from prompts.publishing.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_context
 from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file

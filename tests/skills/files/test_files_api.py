@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from personas.models import Agent, AuditEvent, User, Workspace
-from prompts.inputs.collect import collect_inputs
+from prompts.publishing.inputs.collect import collect_inputs
 from skills.models import ContextFile, Source, Waiver
 from tests.factories import join, make_agent, make_channel, make_user
 from tests.personas.api.response_checker import TrueApi, without_id

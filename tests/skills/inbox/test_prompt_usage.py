@@ -7,7 +7,7 @@ import os
 import pytest
 
 from personas.records.services import edit_record
-from prompts.builds.services import rebuild_agents
+from prompts.publishing.builds.services import rebuild_agents
 from skills.agent_context.services import choose_context
 from skills.files.prompt_usage import get_prompt_usage
 from skills.files.services import set_trust_requirement

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from personas.models import AuditEvent, Revision
-from prompts.inputs.skill_files import list_skill_files
+from prompts.publishing.inputs.skill_files import list_skill_files
 from skills.agent_context.effective import get_effective_contexts
 from skills.files.services import assign_skill_file, ignore_file
 from skills.library.list import SkillFilter, get_found_status, list_skill_entries, load_skill_items

@@ -16,7 +16,7 @@ from core.db.fast.compiled_query import CompiledQueries, CompiledQuery, NotCompi
 from core.db.fast.pipeline import Statement, execute_together
 from core.db.workspace_scope import workspace_scope
 from personas.models import Agent, AgentChannel, Memory, Soul, Workspace
-from prompts.inputs.load import INPUT_QUERIES, build_input_queries
+from prompts.publishing.inputs.load import INPUT_QUERIES, build_input_queries
 from skills.agent_context.effective import CANDIDATE_QUERIES, build_candidate_queries
 from skills.agent_context.preload import SKILL_QUERIES, build_skill_queries
 from tests.factories import make_agent, make_channel, make_memory, make_soul

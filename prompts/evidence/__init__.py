@@ -1,0 +1,1 @@
+"""What was served, and the proof of it: ledger, integrity, replay, drift and erasure."""

@@ -1,6 +1,0 @@
-"""Verification: recompute every hash, digest and signature of a workspace."""
-
-from prompts.integrity.verify.results import WorkspaceVerification
-from prompts.integrity.verify.workspace import verify_workspace
-
-__all__ = ["WorkspaceVerification", "verify_workspace"]

@@ -1,0 +1,1 @@
+"""From records to released versions: builds, versions, labels, releases and their review."""
