@@ -327,7 +327,6 @@ def test_a_file_with_an_unscoped_query_is_found(tmp_path):
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "views.py").write_text("rows = Skill.unscoped.all()\n")
     assert architecture.find_unscoped_queries(tmp_path)
-    assert architecture.find_undocumented_modules(tmp_path)
 
 
 @pytest.mark.parametrize(
