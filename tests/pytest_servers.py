@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from tests.database_dump import IS_OURS
 from tests.example_counts import choose
@@ -57,8 +55,8 @@ QUIET = (
     f"--disable-features={','.join(DISABLED_FEATURES)}",
 )
 
-# The fixtures of these folders are expensive: one process of a parallel run has all tests of such a folder.
-SHARED_FOLDERS = ("tests/browser/", "tests/isolation/")
+# Expensive fixtures of these packages are set up once by each process that has tests of them.
+FIRST_FOLDERS = ("tests/browser/", "tests/isolation/")
 # Skips whose reason contains this are listed at the end of the run.
 NOT_RUN = "NOT RUN:"
 # The ids of all collected tests, with those that `-m` deselects.
@@ -185,35 +183,22 @@ def list_not_run(skipped: Sequence[pytest.TestReport]) -> list[str]:
     return sorted(reason.removeprefix("Skipped: ") for reason in reasons if NOT_RUN in reason)
 
 
-class FileScheduling(LoadScopeScheduling):
-    """Distribute the tests of a parallel run by file, and those of the shared folders by folder.
-
-    This is `--dist loadgroup` with a group for each file, but xdist would add the name of the group to the
-    id of each test, and the ids of failed tests could not be given to pytest again.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return next(filter(file.startswith, SHARED_FOLDERS), file)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
-    return FileScheduling(config, log)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them.
 
-    The shared folders and slow tests come first: a long test at the end of a parallel run would keep one
-    process busy while the others have none left.
+    Then sort the tests. Xdist distributes the files in this order, and a long file at the end would keep one
+    process busy while the others have nothing left.
     """
     config.stash[COLLECTED_IDS] = frozenset(item.nodeid for item in items)
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
     yield
-    items.sort(
-        key=lambda item: (not item.nodeid.startswith(SHARED_FOLDERS), not item.get_closest_marker("slow"))
-    )
+    items.sort(key=get_place)
+
+
+def get_place(item: pytest.Item) -> tuple[list[bool], bool]:
+    """Return the sort key of a test: by folder, then slow files before the others."""
+    is_elsewhere = [not item.nodeid.startswith(folder) for folder in FIRST_FOLDERS]
+    return is_elsewhere, item.get_closest_marker("slow") is None

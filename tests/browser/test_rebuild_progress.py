@@ -10,6 +10,8 @@ from prompts.models import BuildCause
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.factories import make_agent, make_channel, make_soul
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def crew(workspace) -> list[Agent]:

@@ -68,6 +68,7 @@ def test_without_a_fault_nothing_is_found(stage):
 # --- scoped queries and links --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_broken_tenant_filter_is_found(stage, monkeypatch):
     # Queries that are compiled once are compiled before the fault: they cannot be compiled without a filter.
     assert not inside(stage, "viewer", "agents:list", "agents:detail")

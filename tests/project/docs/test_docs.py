@@ -293,6 +293,7 @@ def make_speaking_agent(workspace: Workspace, agent: str, channel: str) -> Agent
     return make_agent(workspace, agent, channels=[Channel.objects.in_workspace(workspace).get(slug=channel)])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_commands_of_manage_run_as_documented(alice, monkeypatch, tmp_path, settings, capfd):
     """In the order of the pages, on a workspace with the names they use."""

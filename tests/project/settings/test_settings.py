@@ -31,6 +31,7 @@ def test_log_in_limits():
     assert settings.CACHES["default"]["OPTIONS"]["MAX_ENTRIES"] >= 100_000
 
 
+@pytest.mark.slow
 def test_passwords_are_long_uncommon_and_hashed_with_argon2():
     validators = {
         row["NAME"].rpartition(".")[2]: row.get("OPTIONS", {}) for row in settings.AUTH_PASSWORD_VALIDATORS
@@ -129,6 +130,7 @@ def test_cookies_over_tls_are_bound_to_the_host():
     assert not plain["SESSION_COOKIE_SECURE"]
 
 
+@pytest.mark.slow
 def test_hsts_waits_until_tls_is_confirmed():
     name = "SECURE_HSTS_SECONDS"
     assert settings_under(COMPLETE, name)[name] == 0

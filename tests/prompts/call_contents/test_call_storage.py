@@ -186,6 +186,7 @@ def test_without_its_long_value_a_row_is_still_proved_but_not_replayed(stage):
     assert results["ledger seal"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_changed_or_missing_long_value_is_found_by_verification(stage):
     render(stage, append=LONG_TEXT)
     assert verify_workspace(stage.workspace).first is None
@@ -248,6 +249,7 @@ def test_calls_without_data_are_served_when_the_quota_is_used_up(stage, settings
     assert stage.fetch().status == 200
 
 
+@pytest.mark.slow
 def test_a_value_that_is_already_stored_takes_no_further_bytes(stage, settings):
     settings.DRAMATIS_CALL_BYTES_PER_DAY = 10_000
     for _ in range(20):
