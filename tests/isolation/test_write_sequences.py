@@ -149,7 +149,7 @@ def test_the_role_instead_of_the_verb_is_found(stage, monkeypatch):
 @pytest.mark.planted
 def test_a_policy_that_ends_when_it_is_lifted_is_found(stage, monkeypatch):
     ask_for_stored_policy(monkeypatch)
-    found = run_sequences(stage, 1, goal=0, core=4, depth=2, states=(LIFTED,)).findings
+    found = run_sequences(stage, 1, goal=0, core=3, depth=2, states=(LIFTED,)).findings
     assert any("POST releases-publish (last) → 200: " in finding for finding in found), found
 
 
@@ -160,7 +160,7 @@ def test_both_faults_together_put_text_into_production(stage, monkeypatch):
     """Finding N1: lift the review, request a release, publish it."""
     monkeypatch.setattr(review_policy, "is_permitted", ask_for_role)
     ask_for_stored_policy(monkeypatch)
-    found = run_sequences(stage, 1, goal=0, core=4, states=(PENDING,)).findings
+    found = run_sequences(stage, 1, goal=0, core=3, states=(PENDING,)).findings
     assert any("(lift) → 200; " in finding and "prompt.md changed" in finding for finding in found), found
 
 
