@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,7 +31,10 @@ CHROMIUM_NAMES = (
 BENCHES = ("assembly", "capacity", "discovery", "fetch", "pages", "peers", "start", "tracing", "versions")
 
 # pytest options that do not select tests: with these only, the full suite is run.
-FULL_SUITE_OPTIONS = ("-m", "--durations", "-q", "-v")
+FULL_SUITE_OPTIONS = ("--durations", "-q", "-v")
+
+# The exit code of pytest.
+NO_TESTS_COLLECTED = 5
 
 NO_VENV_MESSAGE = """This Python has neither venv nor pip.
 Debian and Ubuntu: sudo apt-get install python3-venv"""
@@ -89,10 +93,9 @@ def parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     run.add_argument("--port", type=parse_port, default=8000, help="default 8000")
     run.add_argument("--empty", action="store_true", help="do not fill an empty database with the demo")
     test = commands.add_parser("test", help="all tests; other arguments go to pytest", allow_abbrev=False)
+    test.add_argument("--full", action="store_true", help="the slow tests too")
     test.add_argument("--hard", action="store_true", help="the long proofs: every promise at full size")
-    test.add_argument(
-        "--full", action="store_true", help="all browser and slow tests; otherwise a quarter of them"
-    )
+    test.add_argument("-m", dest="markers", default="", help="of these only the tests with such markers")
     commands.add_parser("check", help="format, lint, types, contracts, migrations, locks", allow_abbrev=False)
     bench = commands.add_parser("bench", help="measure", allow_abbrev=False)
     bench.add_argument("name")
@@ -245,22 +248,40 @@ def run(choice: argparse.Namespace, rest: list[str]) -> int:
 
 def test(choice: argparse.Namespace, rest: list[str]) -> int:
     install_requirements("test")
-    if "not browser" not in " ".join(rest) and not find_or_install_chromium():
+    if "not browser" not in choice.markers and not find_or_install_chromium():
         return print_error(NO_CHROMIUM_MESSAGE)
     if choice.hard:
         warn_without_citus()
-    # An -m of the user comes later and overrides this one.
-    markers = "hard or promise" if choice.hard else "not hard"
-    if is_whole_suite(rest):
-        options = get_parallel_options()
-        # The seed of the run chooses the quarter, and the header of the run shows it.
-        options += [] if choice.hard or choice.full else ["--quarter-of-slow"]
-        # The longest tests decide how long this run takes.
-        options += ["--durations=40", "--durations-min=10"] if choice.hard else []
+    markers = get_markers(choice, rest)
+    if not is_whole_suite(rest):
+        # A few selected tests run faster in one process, and a debugger works there.
+        exec_python("-m", "pytest", "-m", markers, *rest)
+    if choice.hard:
+        return run_proofs(markers, rest)
+    exec_python("-m", "pytest", "-m", markers, *get_parallel_options(), *rest)
+
+
+def get_markers(choice: argparse.Namespace, rest: list[str]) -> str:
+    """Return pytest's -m: slow tests run with --full, and if tests are selected by path or name."""
+    if choice.hard:
+        markers = "hard or promise"
     else:
-        # A few selected tests run faster in one process.
-        options = []
-    exec_python("-m", "pytest", "-m", markers, *options, *rest)
+        markers = "not hard" if choice.full or not is_whole_suite(rest) else "not hard and not slow"
+    return f"({markers}) and ({choice.markers})" if choice.markers else markers
+
+
+def run_proofs(markers: str, rest: list[str]) -> int:
+    """Run the long proofs: first those that need the machine for themselves, then the others in parallel."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The table of the promises is about both runs.
+        os.environ["PROMISE_REPORTS"] = f"{folder}/reports.json"
+        # The longest tests decide how long this takes.
+        pytest = [str(PYTHON), "-m", "pytest", "--durations=40", "--durations-min=10", *rest, "-m"]
+        codes = [
+            subprocess.run([*pytest, f"({markers}) and {part}", *options], check=False).returncode
+            for part, options in (("alone", []), ("not alone", get_parallel_options()))
+        ]
+    return int(any(code not in (0, NO_TESTS_COLLECTED) for code in codes))
 
 
 def warn_without_citus() -> None:
@@ -275,12 +296,12 @@ def warn_without_citus() -> None:
 
 
 def is_whole_suite(rest: list[str]) -> bool:
-    return all(argument.startswith(FULL_SUITE_OPTIONS) or argument == "not browser" for argument in rest)
+    return all(argument.startswith(FULL_SUITE_OPTIONS) for argument in rest)
 
 
 def get_parallel_options() -> list[str]:
     # One more than there are cores, because some tests wait for workers, clocks and browsers.
-    return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
+    return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def check(choice: argparse.Namespace, rest: list[str]) -> int:

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,8 +33,6 @@ from tests.workers import Worker, start_worker, talking_to
 
 # Playwright's sync interface runs an event loop, and Django then refuses the ORM in the same test.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-# Most tests take less, on a busy machine too.
-LAST_SECONDS_OF_DAY = 60
 
 
 def pytest_collection_finish() -> None:
@@ -217,17 +214,9 @@ def own_forms_of_planted_faults(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def stopped_clock() -> Iterator[None]:
-    """The clock of this process stands still: no minute or day ends between two reads of it."""
+    """The clock of this process stands still: for tests that fail if a day ends between two reads of it."""
     with time_machine.travel(timezone.now(), tick=False):
         yield
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Begin no test in the last minute of a day (UTC): one that reads the clock twice may read two dates."""
-    left = (-time.time()) % 86_400
-    if left < LAST_SECONDS_OF_DAY:
-        time.sleep(left)
 
 
 def clear_caches() -> None:

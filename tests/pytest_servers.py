@@ -10,15 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.database_dump import IS_OURS
 from tests.example_counts import choose
-from tests.run_alone import is_alone
 from tests.servers import Server, redis_version, start_postgres, start_redis
 
 if TYPE_CHECKING:
@@ -58,48 +55,10 @@ QUIET = (
     f"--disable-features={','.join(DISABLED_FEATURES)}",
 )
 
-# The tests that each process of a parallel run begins with; the first group goes to the first process.
-LEADING_GROUPS = (
-    # The longest tests, then the folders whose data is expensive and would be created in each process.
-    (
-        "tests/promises/test_fairness.py",
-        *("tests/personas/api/test_idempotency.py::test_ten_posts", "tests/promises/test_killed_servers.py"),
-        *(
-            "tests/prompts/publishing/versions/test_numbering.py::test_sixteen",
-            "tests/promises/test_broker_outages.py",
-        ),
-        *("tests/isolation/", "tests/seeds/"),
-    ),
-    # One browser for the run: each start costs seconds, and its caches are empty.
-    (
-        *("tests/promises/test_many_edits.py", "tests/promises/test_backup_under_load.py"),
-        *("tests/promises/test_erased_text.py", "tests/browser/test_tour.py", "tests/browser/"),
-    ),
-    # Tests that start workers and other programs, and wait for them; one session's worker serves all. The
-    # longest come first: tests at the end of the run keep one process busy while the others have none left.
-    (
-        *(
-            "tests/project/supervisor/test_up.py::test_it_stops",
-            "tests/personas/api/test_generated_requests.py",
-        ),
-        *("tests/skills/refresh/test_workers.py", "tests/promises/", "tests/personas/api/test_revocation.py"),
-        *("tests/project/database/test_pgbouncer_load.py", "tests/project/database/test_replica.py"),
-        *("tests/project/deployment/", "tests/clients/", "tests/project/api/test_openapi_tools.py"),
-        *(
-            "tests/skills/refresh/test_watch.py",
-            "tests/prompts/publishing/builds/test_upgrades_by_workers.py",
-        ),
-        *("tests/project/backup/", "tests/project/docs/"),
-        "tests/personas/accounts/test_sign_in_limits.py",
-    ),
-)
-SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
-# Each run has one in so many slow tests.
-TURNS = 4
+# Expensive fixtures of these packages are set up once by each process that has tests of them.
+FIRST_FOLDERS = ("tests/browser/", "tests/isolation/")
 # Skips whose reason contains this are listed at the end of the run.
 NOT_RUN = "NOT RUN:"
-# Browser tests of every run.
-ALWAYS = "tests/browser/test_tour.py"
 # The ids of all collected tests, with those that `-m` deselects.
 COLLECTED_IDS = pytest.StashKey[frozenset[str]]()
 
@@ -224,68 +183,22 @@ def list_not_run(skipped: Sequence[pytest.TestReport]) -> list[str]:
     return sorted(reason.removeprefix("Skipped: ") for reason in reasons if NOT_RUN in reason)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--quarter-of-slow",
-        action="store_true",
-        help="run a quarter of the tests marked browser or slow; the seed of the run chooses which",
-    )
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them, and slow tests.
+    """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them.
 
-    Then leave out three quarters of the slow tests, and distribute the leading groups, after all other
-    plugins have sorted.
+    Then sort the tests. Xdist distributes the files in this order, and a long file at the end would keep one
+    process busy while the others have nothing left.
     """
     config.stash[COLLECTED_IDS] = frozenset(item.nodeid for item in items)
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
-        if item.nodeid.partition("[")[0] in SLOW_TESTS:
-            item.add_marker(pytest.mark.slow)
     yield
-    if config.getoption("--quarter-of-slow"):
-        others = set(list_left_out(items, int(config.getoption("randomly_seed", 0)) % TURNS))
-        config.hook.pytest_deselected(items=[item for item in items if item in others])
-        items[:] = [item for item in items if item not in others]
-    items[:] = distribute(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    items.sort(key=get_place)
 
 
-def list_left_out(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
-    """Return the slow tests that this turn leaves out: of each file, all but every fourth. The tour runs."""
-    by_file: dict[str, list[pytest.Item]] = {}
-    for item in sorted(items, key=lambda item: item.nodeid):
-        is_slow = item.get_closest_marker("browser") or item.get_closest_marker("slow")
-        if is_slow and not item.nodeid.startswith(ALWAYS):
-            by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-    return [item for file in by_file.values() for place, item in enumerate(file) if place % TURNS != turn]
-
-
-def distribute(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
-    """Sort the tests so that each process begins with its leading groups, and the first with the lone tests.
-
-    xdist's work stealing gives each process a continuous part of equal length. A process without tests takes
-    the last ones of another process, so what comes first stays where it is.
-    """
-    groups: list[list[pytest.Item]] = [[] for _ in range(processes)]
-    groups[0] += [item for item in items if is_alone(item)]
-    others = [item for item in items if not is_alone(item)]
-    for number, prefixes in enumerate(LEADING_GROUPS):
-        found = [item for item in others if item.nodeid.startswith(prefixes)]
-        groups[number % processes] += sort_by_prefix(found, prefixes)
-        others = [item for item in others if not item.nodeid.startswith(prefixes)]
-    rest = iter(others)
-    ordered: list[pytest.Item] = []
-    for number, group in enumerate(groups):
-        size = (len(items) - len(ordered)) // (processes - number)
-        ordered += [*group, *islice(rest, max(0, size - len(group)))]
-    return [*ordered, *rest]
-
-
-def sort_by_prefix(items: list[pytest.Item], prefixes: tuple[str, ...]) -> list[pytest.Item]:
-    def place(item: pytest.Item) -> int:
-        return next(place for place, prefix in enumerate(prefixes) if item.nodeid.startswith(prefix))
-
-    return sorted(items, key=place)
+def get_place(item: pytest.Item) -> tuple[list[bool], bool]:
+    """Return the sort key of a test: by folder, then slow files before the others."""
+    is_elsewhere = [not item.nodeid.startswith(folder) for folder in FIRST_FOLDERS]
+    return is_elsewhere, item.get_closest_marker("slow") is None

@@ -20,6 +20,8 @@ from tests.browser.page_checks import (
 from tests.browser.users import Visit
 from tests.factories import PASSWORD, make_soul
 
+pytestmark = pytest.mark.slow
+
 
 def check_pages(page, addresses):
     """Expect each page to load without axe violations or overflow."""

@@ -13,6 +13,8 @@ from personas.models import User
 from tests.browser.users import Visit, field
 from tests.factories import PASSWORD
 
+pytestmark = pytest.mark.slow
+
 NEW_PASSWORD = "an-entirely-new-lantern-7"
 
 

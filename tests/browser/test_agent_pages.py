@@ -20,6 +20,8 @@ from tests.factories import (
     make_user,
 )
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("Memory", "Skills", "Tools", "Context", "Channels", "Versions", "Activity", "Persona")
 TABS = ("", "memory/", "skills/", "tools/", "context/", "channels/", "versions/", "activity/")
 LONG = "Unbrokenwordthatgoesonandonandonandonandonandonandonandonandonandon"

@@ -10,6 +10,8 @@ from tests.browser.conftest import PageErrors
 from tests.browser.users import Visit
 from tests.factories import make_agent, make_channel, make_soul
 
+pytestmark = pytest.mark.slow
+
 
 def announcement(page: Page) -> Locator:
     return page.locator("#dr-told")

@@ -10,6 +10,8 @@ from tests.browser.page_checks import sample
 from tests.browser.users import field, value_of
 from tests.factories import make_agent
 
+pytestmark = pytest.mark.slow
+
 FAMILY = "👨‍👩‍👧‍👦"
 RTL = "سفينة الميناء"
 LONG = "word " * 12_001

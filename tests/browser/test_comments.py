@@ -11,6 +11,8 @@ from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def prompt(workspace: Workspace) -> AgentPrompt:

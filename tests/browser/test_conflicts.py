@@ -9,6 +9,8 @@ from personas.records.services import edit_record
 from tests.browser.users import field, value_of
 from tests.factories import make_agent, make_soul, make_task
 
+pytestmark = pytest.mark.slow
+
 
 def text_of(workspace):
     return Soul.objects.in_workspace(workspace).get(slug="calm").text

@@ -19,6 +19,8 @@ from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
 from tests.prompts.serving.serving_stage import fetch
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = "Be brave.", "Be brave, and say “ahoy” — naïvely, if you must. ⚓"
 
 

@@ -25,7 +25,7 @@ from tests.browser.page_checks import axe_violations
 from tests.factories import signed_in
 from tests.isolation.turns import turn_of_this_run
 
-pytestmark = pytest.mark.hard
+pytestmark = [pytest.mark.hard, pytest.mark.slow]
 
 EMAILS = {"owner": "alice@example.com", "viewer": "jory@example.com"}
 SIZES = ((1440, 900), (390, 844))

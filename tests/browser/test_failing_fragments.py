@@ -12,6 +12,8 @@ from tests.browser.users import Visit
 from tests.factories import make_agent, make_channel, make_soul
 from tests.skills.files.file_samples import make_source_in_every_status
 
+pytestmark = pytest.mark.slow
+
 # Path, element that sends the request, and the event that triggers it; empty: it is sent on page load.
 FRAGMENTS = (
     ("inbox/", ".dr-peek[hx-get]", "dr-peek"),

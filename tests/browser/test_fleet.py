@@ -15,6 +15,8 @@ from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul
 from tests.prompts.studio.fleet.fleet_stage import add_ledger_entry, get_prompt
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def crew(workspace: Any) -> Any:

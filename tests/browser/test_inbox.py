@@ -20,6 +20,8 @@ from tests.skills.files.file_samples import (
     write_skill,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def root(tmp_path, settings):

@@ -14,6 +14,8 @@ from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflow
 from tests.browser.users import Visit
 from tests.factories import BY, PASSWORD, make_agent, make_channel
 
+pytestmark = pytest.mark.slow
+
 PAGES = ("", "rotate/", "revoke/")
 CLIPBOARD_CONTAINS = "async (text) => (await navigator.clipboard.readText()).includes(text)"
 

@@ -2,12 +2,15 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Tool
 from tests.browser.page_checks import axe_violations, find_overflows, sample
 from tests.factories import BY, make_agent, make_memory, make_skill, make_tool
+
+pytestmark = pytest.mark.slow
 
 
 def test_rows_are_sorted_selected_archived_and_restored(bobs, workspace):

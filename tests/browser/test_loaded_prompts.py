@@ -14,6 +14,8 @@ from tests.browser.windows import PATIENCE_MS
 from tests.clients.test_claude_code import write_connection
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
+pytestmark = pytest.mark.slow
+
 HOOK = Path(__file__).parents[2] / "clients" / "claude-code" / "hooks" / "report_loaded.py"
 
 

@@ -17,6 +17,8 @@ from tests.browser.test_accounts import NEW_PASSWORD, link_in_last_mail
 from tests.browser.users import Visit
 from tests.factories import PASSWORD, join, make_user
 
+pytestmark = pytest.mark.slow
+
 
 def role_of(user, workspace):
     return Membership.objects.in_workspace(workspace).get(user=user).role

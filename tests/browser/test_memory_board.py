@@ -14,6 +14,8 @@ from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.factories import join, make_agent, make_channel, make_memory, make_user
 
+pytestmark = pytest.mark.slow
+
 SCOUT = Actor.bot("scout")
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Dialog, expect
 
 from skills.models import Source
@@ -10,6 +11,8 @@ from tests.browser.test_keys import an_hour_passes, confirm
 from tests.browser.users import Visit
 from tests.factories import PASSWORD, make_agent, make_channel, make_memory, make_soul, make_source, refreshed
 from tests.skills.files.file_samples import GOOD, write
+
+pytestmark = pytest.mark.slow
 
 IN_VIEW = """element => {
   const box = element.getBoundingClientRect();

@@ -15,6 +15,8 @@ from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.browser.windows import PATIENCE_MS
 
+pytestmark = pytest.mark.slow
+
 MAX_CLICKS = 8
 # Create an agent, soul, channel, create, copy. One more is a longer path, even if it is within the limit.
 EXPECTED_CLICKS = 6

@@ -10,6 +10,8 @@ from prompts.publishing.builds.services import rebuild_agents
 from tests.browser.page_checks import axe_violations, find_overflows
 from tests.factories import make_agent, make_channel, make_soul
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def crew(workspace) -> list[Agent]:

@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from tests.browser.users import Visit
 from tests.factories import make_agent
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Kind:

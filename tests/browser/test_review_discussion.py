@@ -13,6 +13,8 @@ from tests.browser.page_checks import axe_violations
 from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ada(workspace: Workspace) -> User:

@@ -12,6 +12,8 @@ from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit
 from tests.factories import join, make_agent, make_channel, make_soul, make_workspace
 
+pytestmark = pytest.mark.slow
+
 PHONE = {"width": 390, "height": 844}
 
 

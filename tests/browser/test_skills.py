@@ -12,6 +12,8 @@ from tests.browser.users import field
 from tests.factories import make_agent, make_skill, make_soul, make_source, refreshed
 from tests.skills.library.skill_stage import HIDDEN, choose_source, skill_text, trust_skill, write_skill
 
+pytestmark = pytest.mark.slow
+
 WIDE = "x" * 60
 
 

@@ -18,6 +18,8 @@ from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.archives.zip_builder import Part, archive
 from tests.skills.rule_sets.test_rule_sets import complete_rules
 
+pytestmark = pytest.mark.slow
+
 # A refresh is queued, run by a worker, and shown by the polling page within two seconds on an idle machine.
 PATIENCE = 60_000
 SKILL = b"---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"

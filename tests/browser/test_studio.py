@@ -18,6 +18,8 @@ from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.users import Visit, field, value_of
 from tests.factories import join, make_agent, make_channel, make_identity, make_memory, make_soul, make_user
 
+pytestmark = pytest.mark.slow
+
 STUDIO_URL = "studio/pilot/?layout=dramatis"
 # Unsaved text is copied to the browser's storage after a pause in typing.
 IS_STORED = "(text) => Object.values(localStorage).join().includes(text)"

@@ -18,6 +18,8 @@ from prompts.publishing.labels.services import roll_back
 from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
+pytestmark = pytest.mark.slow
+
 WIDE = "x" * 60
 
 

@@ -15,6 +15,8 @@ from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflow
 from tests.browser.test_accessibility import check_pages
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def crew(workspace):

@@ -6,6 +6,8 @@ from playwright.sync_api import Dialog, Page
 from tests.browser.page_errors import PageErrors
 from tests.browser.windows import SIZE, Window, Windows
 
+pytestmark = pytest.mark.slow
+
 STORE_STATE = (
     "() => { localStorage.setItem('a', 'b'); sessionStorage.setItem('a', 'b'); document.cookie = 'a=b' }"
 )

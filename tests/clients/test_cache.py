@@ -214,6 +214,7 @@ def test_the_copy_is_used_while_the_server_is_down_and_requests_are_rare(stub_se
     assert client.prompt().text == "Be bold."
 
 
+@pytest.mark.slow
 def test_a_silent_server_blocks_only_one_call(make_client, stub_server):
     client = make_client_with_copy(stub_server, make_client, timeout=2)
     stub_server.stop()

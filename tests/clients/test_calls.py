@@ -103,6 +103,7 @@ def test_the_failure_of_the_last_attempt_is_raised(stub_server, make_client, sho
         client.call("skill", "pilot", "tea")
 
 
+@pytest.mark.slow
 def test_retry_after_is_respected(stub_server, make_client, short_delays):
     stub_server.respond_with(problem_response(429, "rate_limited", Retry_After="1"), MEMORY)
     started_at = time.monotonic()
@@ -145,6 +146,7 @@ def test_a_closed_client_raises_and_leaves_no_thread(stub_server):
     client.close()
 
 
+@pytest.mark.slow
 def test_a_delay_between_retries_ends_when_the_client_closes(stub_server):
     stub_server.respond_with(problem_response(503, "unavailable", Retry_After="20"))
     client = BlockingDriver(stub_server.url)

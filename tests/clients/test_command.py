@@ -256,6 +256,7 @@ def test_wrong_arguments_exit_with_2_and_the_key_is_never_shown(stub_server, cap
     assert KEY not in output.out + output.err
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_program(stub_server):
     stub_server.respond_with(prompt_response("Be brave."))
     source = Path(__file__).parents[2] / "clients" / "python" / "src"

@@ -60,6 +60,7 @@ def test_a_newer_version_replaces_the_older(folder, stub_server, make_client):
     assert make_client(stub_server.url, cache_dir=folder).prompt().text == "Be bold."
 
 
+@pytest.mark.slow
 def test_every_corrupt_byte_is_detected(folder, stub_server):
     path = get_cache_file(folder)
     cache, original = DiskCache(folder, stub_server.url, KEY), path.read_bytes()

@@ -30,7 +30,7 @@ from tests.factories import BY, make_memory, make_profile, make_skill, make_task
 from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 SOURCE = Path(__file__).parents[2] / "clients" / "python" / "src"
 LATER_SECONDS = 100
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import textwrap
 
-from tests.layout import ROOT
+from tests.project.deployment.production_settings import ROOT
 
 SCRIPT = """
 import gc, weakref

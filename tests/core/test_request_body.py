@@ -110,6 +110,7 @@ def test_a_slot_that_becomes_free_soon_is_waited_for(settings):
     assert result == [True]
 
 
+@pytest.mark.slow
 def test_no_request_waits_for_slots_of_stalled_bodies(settings):
     settings.DRAMATIS_BODY_THREADS = 1
     slots = ClientSlots()

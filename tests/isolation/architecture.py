@@ -1,9 +1,8 @@
-"""Architecture checks of unscoped queries, docstrings, templates and pure modules.
+"""Architecture checks of unscoped queries, templates and pure modules.
 
 Each check returns its findings as sentences; tests/test_architecture.py requires that there are none.
 """
 
-import ast
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("core", "personas", "skills", "prompts", "project")
-LONGEST = 450
 
 # --- unscoped queries ----------------------------------------------------------------------------------
 
@@ -71,40 +69,11 @@ def find_unused_permissions(root: Path = ROOT) -> list[str]:
     return [f"{name} no longer queries across workspaces: remove it from the list" for name in unused]
 
 
-def sources(root: Path, *, migrations: bool = False) -> Iterator[tuple[str, str]]:
+def sources(root: Path) -> Iterator[tuple[str, str]]:
     for app in APPS:
         for path in sorted((root / app).rglob("*.py")):
-            if migrations or "migrations" not in path.parts:
+            if "migrations" not in path.parts:
                 yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
-
-
-# --- modules -------------------------------------------------------------------------------------------
-
-
-# Parsing every module takes a second; a match of this pattern makes it unnecessary.
-OPENING = re.compile(r'"""\w[^"\\]*"""\n')
-
-
-def find_undocumented_modules(root: Path = ROOT) -> list[str]:
-    """Find modules without a docstring."""
-    return [
-        f"{name} has no docstring"
-        for name, text in sources(root)
-        if text.strip() and not OPENING.match(text) and not ast.get_docstring(ast.parse(text))
-    ]
-
-
-def find_long_files(root: Path = ROOT) -> list[str]:
-    """Find files that are too long; generated migrations are excepted."""
-    folders = (*APPS, "tests/isolation", "templates", "frontend/css", "frontend/js")
-    files = [root / "dev.py", *(path for folder in folders for path in sorted((root / folder).rglob("*")))]
-    kinds = {".py", ".html", ".css", ".js"}
-    lengths = [(path, path.read_text(encoding="utf-8").count("\n")) for path in files if path.suffix in kinds]
-    return [
-        f"{path.relative_to(root)} has {lines} lines; at most {LONGEST} fit"
-        for path, lines in lengths
-        if lines > LONGEST and "migrations" not in path.parts
-    ]
 
 
 # --- templates -----------------------------------------------------------------------------------------

@@ -113,9 +113,9 @@ LIFT = {"release_policy": "automatic", "reason": "Because."}
 # Operations with the rows and bodies that came close to production: name, what is special, and how.
 DELIBERATE: list[tuple[str, str, dict[str, Any]]] = [
     ("PATCH agents-one", "lift", {"body": constant(LIFT)}),
-    ("PATCH agents-one", "edit", {"body": constant({"instructions": f"{UNAPPROVED} (edit)."})}),
     ("POST releases-list", "production", {"body": release_to_production}),
     ("POST releases-publish", "last", {"values": of_last_release}),
+    ("PATCH agents-one", "edit", {"body": constant({"instructions": f"{UNAPPROVED} (edit)."})}),
     ("PUT labels-one", "production", {"values": of_production, "body": move_to_latest}),
     ("POST agents-restore-revision", "first", {"values": lambda _: {"revision": "1"}}),
     ("PATCH agents-one", "review", {"body": constant({"release_policy": "reviewed"})}),

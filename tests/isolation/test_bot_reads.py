@@ -33,6 +33,7 @@ def test_every_operation_that_is_open_to_bots_has_an_expectation():
     assert not find_expectation_gaps(all_endpoints())
 
 
+@pytest.mark.slow
 def test_bots_get_only_text_that_is_released_and_recorded_in_this_turn(bot_stage, tally):
     other = random.choice(BOTS[1:])  # noqa: S311  # the header of the run shows the seed
     tally(run_bot_reads(bot_stage, all_endpoints(), ["bot", other]), at_least=40)
@@ -46,6 +47,7 @@ def test_bots_get_only_text_that_is_released_and_recorded(bot_stage, tally):
 # --- planted faults ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_a_draft_that_is_returned_is_found(bot_stage, monkeypatch):
     monkeypatch.setattr(record_lookup, "keep_own_text", lambda value, written: value)
@@ -66,6 +68,7 @@ def test_the_text_of_an_unreleased_version_is_found(bot_stage, monkeypatch):
     assert any("returned draft of Soul.text" in one for one in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_the_latest_version_of_a_reviewed_agent_is_found(bot_stage, monkeypatch):
     monkeypatch.setattr(resolve, "check_unreleased_access", lambda prompt, scopes: None)

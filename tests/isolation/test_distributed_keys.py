@@ -14,6 +14,7 @@ from tests.isolation.api_table import known_endpoints
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(connection.vendor != "postgresql", reason="keys are changed on PostgreSQL only"),
+    pytest.mark.slow,
 ]
 
 

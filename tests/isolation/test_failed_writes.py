@@ -18,11 +18,13 @@ from tests.isolation.turns import turn_of_this_run
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_failed_operations_leave_nothing_in_this_turn(stage, callers, before, tally):  # noqa: F811
     endpoints = known_endpoints()[turn_of_this_run() % 8 :: 8]
     tally(run_operations(stage, callers, endpoints, before, last_positions), at_least=5)
 
 
+@pytest.mark.slow
 def test_failed_pages_leave_nothing_in_this_turn(stage, before, tally):  # noqa: F811
     routes = inside_routes()[turn_of_this_run() % 8 :: 8]
     tally(run_pages(stage, stage.requesters["owner"], routes, before, last_positions), at_least=3)

@@ -45,12 +45,14 @@ def endpoints_named(*names):
     return chosen
 
 
+@pytest.mark.slow
 def test_a_limited_key_reaches_nothing_outside_in_this_turn(clean_scope, tally):
     turn = turn_of_this_run()
     endpoints = operations_in_turn(known_endpoints(), turn, lambda endpoint: endpoint.name)
     tally(run_scopes(clean_scope, endpoints[turn % 3 :: 3], one_scope_in_turn(turn)), at_least=60)
 
 
+@pytest.mark.slow
 def test_a_key_with_one_verb_is_refused_everything_else_in_this_turn(clean_scope, tally):
     turn = turn_of_this_run()
     endpoints = operations_in_turn(known_endpoints(), turn, lambda endpoint: endpoint.name)
@@ -79,6 +81,7 @@ def ignore_limit(monkeypatch, dimension):
     monkeypatch.setattr(views, "limit_changes", lambda caller, touches: nullcontext())
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_ignored_channels_are_found(clean_scope, monkeypatch):
@@ -91,6 +94,7 @@ def test_ignored_channels_are_found(clean_scope, monkeypatch):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_ignored_labels_are_found(clean_scope, monkeypatch):
@@ -103,6 +107,7 @@ def test_ignored_labels_are_found(clean_scope, monkeypatch):
     assert any("PUT prompt-settings-prompt · inside: changed records" in finding for finding in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_rows_outside_of_the_channels_are_found(clean_scope, monkeypatch):
@@ -131,6 +136,7 @@ def test_an_override_with_manage_is_found(clean_scope, monkeypatch):
     assert any("manage only · POST releases-override: answered 200" in finding for finding in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 def test_an_operation_without_a_declaration_is_closed_to_limited_keys(clean_scope, monkeypatch):
     [target] = [endpoint for endpoint in all_endpoints() if str(endpoint) == "GET agents-one"]

@@ -156,6 +156,7 @@ def find_closed_text(links: LinkStage) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_no_key_of_this_run_links_a_record_that_it_may_not_read(links, tally):
     keys = [links.get_key(AGENTS), links.get_key(CHANNELS)]
     tally(run_links(links, keys, known_endpoints()), at_least=40)
@@ -179,6 +180,7 @@ def test_used_records_can_be_chosen_and_kept(links):
     assert send(key.caller, endpoint, path, body).status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 def test_no_sequence_brings_back_a_link_that_the_key_may_not_choose(links):
     """The agent had the closed records once. The key cannot restore that revision, nor read their names."""
@@ -221,6 +223,7 @@ def restore(key: LimitedKey, path: str) -> Any:
 # --- planted fault -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_an_unchecked_link_is_found(links, monkeypatch):

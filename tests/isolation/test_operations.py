@@ -55,6 +55,7 @@ def test_all_turns_together_cover_every_operation():
     assert {"PATCH souls-one", "PATCH skills-one"} <= turns[ROUND * ALIKE.index("souls")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", range(0, TURNS, ROUND + 1))
 def test_every_turn_calls_its_operations_with_keys_of_every_kind(turn, stage, callers):  # noqa: F811
     met, count = met_cells(callers, one_in_turn(turn), endpoints_of(turn))
@@ -65,6 +66,7 @@ def test_every_turn_calls_its_operations_with_keys_of_every_kind(turn, stage, ca
     assert count >= 700
 
 
+@pytest.mark.slow
 def test_all_turns_together_call_every_operation_with_every_limited_key(stage, callers):  # noqa: F811
     chosen = {name: callers[name] for group in (("bot",), *LIMITED) for name in group}
     turns = [met_cells(chosen, one_in_turn(turn), known_endpoints())[0] for turn in range(ROUND)]
@@ -84,6 +86,7 @@ def test_all_operations_return_the_expected_status(name, stage, callers, before,
     tally(run(stage, callers[name], known_endpoints(), before), at_least=180)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R1")
 def test_unsupported_methods_return_405(stage, callers, before, tally):  # noqa: F811
     tally(run_other_methods(stage, callers, known_endpoints(), before), at_least=100)
@@ -100,6 +103,7 @@ def every_third_endpoint():
     return known_endpoints()[turn_of_this_run() % 3 :: 3]
 
 
+@pytest.mark.slow
 def test_foreign_identifiers_are_treated_like_missing_ones_in_this_turn(stage, callers, before, tally):  # noqa: F811
     tally(run_bodies(stage, callers["owner"], every_third_endpoint(), before), at_least=20)
     tally(run_queries(stage, callers["owner"], every_third_endpoint(), before), at_least=8)

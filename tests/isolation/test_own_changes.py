@@ -119,6 +119,7 @@ def test_nobody_approves_an_own_change(scene, tally):
     tally(run_ways(scene, lambda *way: True), at_least=250)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R21")
 def test_nobody_approves_an_own_change_in_this_turn(scene, tally):
     """One in twelve ways by the seed of the run, and one of each identity."""
@@ -136,6 +137,7 @@ def test_nobody_approves_an_own_change_in_a_sequence(scene, tally, record_proper
     record_property("sequences of two and three changes", 300)
 
 
+@pytest.mark.slow
 def test_nobody_approves_an_own_change_in_a_sequence_of_this_run(scene, tally):
     tally(run_sequences(scene, seed=turn_of_this_run(), count=6), at_least=6)
 
@@ -143,6 +145,7 @@ def test_nobody_approves_an_own_change_in_a_sequence_of_this_run(scene, tally):
 # --- planted faults ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R21")
 @pytest.mark.planted
 @pytest.mark.parametrize("identity", list(FAULTS))

@@ -133,6 +133,7 @@ def test_all_workspace_pages_return_the_expected_status(name, stage, tally):
     tally(run_inside(stage, stage.requesters[name], inside_routes()), at_least=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OUTSIDERS)
 def test_pages_outside_workspaces_show_no_tenant_data_in_this_turn(name, stage, tally):
     tally(run_outside(stage, stage.requesters[name], outside_routes(), turn_of_this_run()), at_least=15)
@@ -148,6 +149,7 @@ def test_all_pages_outside_workspaces_show_no_tenant_data(name, stage, tally):
 # --- ids outside the path ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_foreign_ids_in_forms_are_rejected_on_their_fields_in_this_turn(stage, tally):
     tally(run_form_fields(stage, turn_of_this_run()), at_least=10)
 
@@ -170,6 +172,7 @@ def test_a_foreign_record_is_not_a_choice_in_prompt_settings(stage, tally):
     tally(run_settings_form(stage), at_least=3)
 
 
+@pytest.mark.slow
 def test_foreign_ids_and_slugs_in_filters_are_ignored_in_this_turn(stage, tally):
     tally(run_queries(stage, turn_of_this_run()), at_least=18)
 
@@ -180,6 +183,7 @@ def test_all_foreign_ids_and_slugs_in_filters_are_ignored(stage, tally):
     tally(run_queries(stage), at_least=100)
 
 
+@pytest.mark.slow
 def test_extra_form_fields_are_ignored_in_this_turn(stage, tally):
     tally(run_overposting(stage, turn_of_this_run()), at_least=11)
 
@@ -190,6 +194,7 @@ def test_all_extra_form_fields_are_ignored(stage, tally):
     tally(run_overposting(stage), at_least=22)
 
 
+@pytest.mark.slow
 def test_malformed_ids_cause_no_server_error_in_this_turn(stage, tally):
     tally(run_nonsense(stage, turn_of_this_run()), at_least=15)
 

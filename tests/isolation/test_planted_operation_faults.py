@@ -117,6 +117,7 @@ def test_a_rejection_with_an_extra_header_is_found(findings, monkeypatch):
     assert any("crossed and missing can be told apart" in finding for finding in reported)
 
 
+@pytest.mark.slow
 def test_a_missing_role_check_is_found(findings, monkeypatch):
     monkeypatch.setattr(authentication, "resolve_permissions", lambda key, role: frozenset(Permission))
     assert any("expected 403, got 201" in finding for finding in findings("viewer", "POST souls-list"))

@@ -146,6 +146,7 @@ def test_no_action_serves_text_that_was_not_approved(stage, callers, reviewed): 
     assert {"PATCH souls-one", "POST agents-restore-revision", "agents:revert", "erasures:erase"} <= built
 
 
+@pytest.mark.slow
 def test_no_action_of_this_run_serves_text_that_was_not_approved(stage, callers, reviewed):  # noqa: F811
     """A sixth of the actions by seed, and all that move labels or restore an agent."""
     turn = turn_of_this_run()
@@ -156,6 +157,7 @@ def test_no_action_of_this_run_serves_text_that_was_not_approved(stage, callers,
     assert set(run_actions(stage, callers, reviewed, sample | always)[0]) == OVERRIDES
 
 
+@pytest.mark.slow
 def test_every_function_that_moves_labels_is_among_the_actions(stage, callers):  # noqa: F811
     names = {name for name, _act in list_actions(stage, callers)}
     assert find_movers() == set(MOVERS)
@@ -210,6 +212,7 @@ def test_a_build_that_ignores_the_policy_is_found(stage, callers, reviewed, monk
     assert set(run_actions(stage, callers, reviewed, actions)[0]) == actions
 
 
+@pytest.mark.slow
 def test_an_erasure_to_the_latest_version_is_found(stage, callers, reviewed, monkeypatch):  # noqa: F811
     actions = {"POST erasures-list", "erasures:erase"}
     monkeypatch.setattr(label_moves, "is_governed", lambda label, protected: False)

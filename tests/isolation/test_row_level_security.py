@@ -36,6 +36,7 @@ from tests.project.database.restricted_role import as_app_role
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="SQLite has no roles"),
+    pytest.mark.slow,
 ]
 Responses = Iterator[tuple[str, str]]
 

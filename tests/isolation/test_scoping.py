@@ -33,14 +33,17 @@ def test_a_workspace_gets_all_of_its_rows_and_no_others(stage):
     assert not find_wrongly_scoped_rows(stage)
 
 
+@pytest.mark.slow
 def test_no_link_leads_into_another_workspace(stage):
     assert not find_accepted_links(stage)
 
 
+@pytest.mark.slow
 def test_no_row_moves_to_another_workspace(stage):
     assert not find_accepted_moves(stage)
 
 
+@pytest.mark.slow
 def test_bulk_writes_cannot_link_or_move_across_workspaces(stage):
     assert not find_accepted_bulk_writes(stage)
 

@@ -38,6 +38,7 @@ def get_page(client, path):
     return text if "<html" in text else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "is_all", [pytest.param(False, id="some"), pytest.param(True, id="all", marks=pytest.mark.hard)]
 )

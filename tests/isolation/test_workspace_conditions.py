@@ -12,6 +12,7 @@ from tests.isolation.workspace_conditions import find_unnamed_tables, found_stat
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.hard)])
 def test_statements_of_pages_name_the_workspace(every, stage):
     with found_statements() as findings:
@@ -20,6 +21,7 @@ def test_statements_of_pages_name_the_workspace(every, stage):
     assert not findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.hard)])
 def test_statements_of_operations_name_the_workspace(every, stage, callers):  # noqa: F811
     with found_statements() as findings:
@@ -55,6 +57,7 @@ def test_a_missing_condition_is_found_in_a_statement(sql, count):
     assert len(find_unnamed_tables(sql, TABLES)) == count
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.parametrize(
     "fault",
@@ -66,5 +69,4 @@ def test_a_missing_condition_is_found_in_a_statement(sql, count):
 def test_relations_without_the_workspace_are_found(stage, callers, monkeypatch, fault):  # noqa: F811
     monkeypatch.setattr(*fault)
     with found_statements() as findings:
-        list(operations(stage, callers, 4))
-    assert len(findings) >= 2
+        assert any(len(findings) >= 2 for _ in operations(stage, callers, 4)), findings

@@ -40,6 +40,7 @@ def count_rows(workspace: Workspace) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_every_table_is_emptied_and_other_workspaces_are_not(stage, deleted):
     before = count_rows(deleted)
     assert sum(1 for count in before.values() if count) > 40

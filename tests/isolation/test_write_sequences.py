@@ -88,6 +88,7 @@ def check_result(result, seed, record_property, at_least):
     assert result.sequences >= at_least
 
 
+@pytest.mark.slow
 def test_no_sequence_of_this_run_changes_production(stage, seed, record_property):
     result = run_sequences(stage, seed, goal=60, core=3, depth=2, widths=(1, 2, 4))
     check_result(result, seed, record_property, at_least=60)
@@ -133,6 +134,7 @@ def ask_for_stored_policy(monkeypatch):
     monkeypatch.setattr(approval, "is_approval_required", lambda move, protected: move.prompt.is_reviewed)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_the_role_instead_of_the_verb_is_found(stage, monkeypatch):
@@ -142,21 +144,23 @@ def test_the_role_instead_of_the_verb_is_found(stage, monkeypatch):
     assert not any("changed" in finding for finding in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_a_policy_that_ends_when_it_is_lifted_is_found(stage, monkeypatch):
     ask_for_stored_policy(monkeypatch)
-    found = run_sequences(stage, 1, goal=0, core=4, depth=2, states=(LIFTED,)).findings
+    found = run_sequences(stage, 1, goal=0, core=3, depth=2, states=(LIFTED,)).findings
     assert any("POST releases-publish (last) → 200: " in finding for finding in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R16")
 @pytest.mark.planted
 def test_both_faults_together_put_text_into_production(stage, monkeypatch):
     """Finding N1: lift the review, request a release, publish it."""
     monkeypatch.setattr(review_policy, "is_permitted", ask_for_role)
     ask_for_stored_policy(monkeypatch)
-    found = run_sequences(stage, 1, goal=0, core=4, states=(PENDING,)).findings
+    found = run_sequences(stage, 1, goal=0, core=3, states=(PENDING,)).findings
     assert any("(lift) → 200; " in finding and "prompt.md changed" in finding for finding in found), found
 
 

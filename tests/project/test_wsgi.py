@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.layout import ROOT
+from tests.project.deployment.production_settings import ROOT
 
 # In a process of its own, because the module starts threads.
 SCRIPT = """

@@ -10,6 +10,7 @@ A test that proves a promise is marked `promise("R3")`. What it measures is reco
 A second argument of the mark is text without a figure, which the table lists after "shown:".
 """
 
+import json
 import os
 import platform
 from collections import Counter
@@ -25,6 +26,8 @@ from tests.promises.goals import PROMISES, Promise
 PROMISE, PLANTED, MEASURED, SHOWS = "promise", "planted fault", "measured", "shows"
 # Environment variable: the path of the document to write; if unset, the table is only printed.
 DOCUMENT = "PROMISES"
+# Environment variable: the path of the reports of both runs of `dev.py test --hard`.
+REPORTS = "PROMISE_REPORTS"
 NOT_RUN = "not run"
 COMMAND = "PROMISES=docs/promises.md python3 dev.py test --hard"
 
@@ -75,6 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [one for group in terminalreporter.stats.values() for one in group if hasattr(one, "when")]
+    reports = add_reports_of_earlier_run(terminalreporter.config, reports)
     if not any("hard" in getattr(one, "keywords", ()) and list_properties(one, PROMISE) for one in reports):
         return
     proofs = collect_proofs(reports)
@@ -85,6 +89,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if path := os.environ.get(DOCUMENT):
         Path(path).write_text(document(proofs, machine()))
         terminalreporter.write_line(f"Written to {path}.")
+
+
+def add_reports_of_earlier_run(config: pytest.Config, reports: list[Any]) -> list[Any]:
+    """Return the reports of this run and of the one before it, and store them for the next one."""
+    if REPORTS not in os.environ:
+        return reports
+    path, hook = Path(os.environ[REPORTS]), config.hook
+    earlier = json.loads(path.read_text()) if path.exists() else []
+    these = [hook.pytest_report_to_serializable(config=config, report=one) for one in reports]
+    path.write_text(json.dumps([*earlier, *these]))
+    return [*(hook.pytest_report_from_serializable(config=config, data=one) for one in earlier), *reports]
 
 
 def list_properties(report: Any, name: str) -> list[str]:

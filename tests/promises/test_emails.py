@@ -17,7 +17,7 @@ from tests.factories import make_operator, make_user, make_workspace
 from tests.personas.accounts.sign_in import browser_at, give_password, sign_in
 from tests.promises.email_ways import ALLAUTH_TEMPLATES, OWN_CALLS, WAYS, Scene, find_unlisted_emails
 
-pytestmark = [pytest.mark.django_db, pytest.mark.promise("R22")]
+pytestmark = [pytest.mark.django_db, pytest.mark.promise("R22"), pytest.mark.usefixtures("stopped_clock")]
 PUBLIC_URL, EVIL = "https://prompts.example.com", "evil.example"
 URL = re.compile(r"https?://\S+")
 HOSTS = {

@@ -80,6 +80,7 @@ def values_of(head: str) -> dict[str | None, object]:
     return {block.key: block.value for block in parse_front_matter(head) if block.key is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R8", counts="YAML heads")
 @pytest.mark.parametrize("name", NASTY)
 def test_a_nasty_head_is_refused_quickly_with_its_line_and_reason(name, record_property):
@@ -92,6 +93,7 @@ def test_a_nasty_head_is_refused_quickly_with_its_line_and_reason(name, record_p
     assert first.line == line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fill", ["[],", "{},", "a,", "? ", "- ", '"",', "a: ", "#\n", "\n", "- a\n", "a:\n- "]
 )

@@ -113,6 +113,7 @@ def damaged(draw):
     return head
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150, hard=400), deadline=None)
 @given(
     st.one_of(damaged(), st.lists(PIECES, max_size=8).map("".join), LINES.map("\n".join), YAMLISH, st.text())

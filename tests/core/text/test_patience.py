@@ -56,6 +56,7 @@ def test_the_work_grows_with_the_length_and_not_with_its_square(case):
     assert count_operations(old, new) <= 10 * MAX_DEPTH * (len(old) + len(new))
 
 
+@pytest.mark.slow
 def test_the_depth_limit_is_what_bounds_the_work(monkeypatch):
     # Without the limit the work grows with the square: a shorter sequence shows it as well.
     old, new = nested_anchors(400)

@@ -69,6 +69,7 @@ def test_recovery_codes_alone_are_no_second_factor(otto, as_operator):
     assert as_operator.get("/operator/")["Location"] == "/accounts/2fa/"
 
 
+@pytest.mark.slow
 def test_the_site_opens_after_a_sign_in_with_the_factor_and_asks_again_later(workspace, settings):
     soul = make_soul(workspace)
     user = give_password(make_user("Root"))
@@ -101,6 +102,7 @@ def test_a_change_is_kept_while_the_factor_is_confirmed(workspace):
     assert Soul.objects.in_workspace(workspace).get().text == "Changed."
 
 
+@pytest.mark.slow
 def test_a_password_is_not_enough_to_confirm(otto, workspace):
     browser = sign_in(give_password(make_user("Root", email="root@example.com")))
     user = User.objects.get(email="root@example.com")

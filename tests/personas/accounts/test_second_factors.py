@@ -33,6 +33,7 @@ def doctor_states():
     return [finding.state for finding in check_second_factors()]
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_seeds_are_not_in_the_table_and_codes_still_work(bob):
     secret = generate_totp_secret()
     totp, codes = TOTP.activate(bob, secret), RecoveryCodes.activate(bob)
@@ -65,6 +66,7 @@ def test_without_own_keys_the_secret_key_and_its_fallbacks_are_used(settings):
     assert decrypt_secret(value) == "seed"
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_rotation_is_reported_carried_out_and_leaves_the_old_key_unneeded(bob, settings, capsys):
     settings.DRAMATIS_SECRETS_KEYS = [OLD]
     secret = generate_totp_secret()

@@ -27,7 +27,7 @@ from tests.personas.accounts.sign_in import (
     sign_in,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PAGE = "/profile/security/"
 
 

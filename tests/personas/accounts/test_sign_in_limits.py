@@ -19,7 +19,7 @@ from tests.personas.accounts.sign_in import (
     sign_in,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 START = 1_800_000_000
 MANY_ADDRESSES = [f"203.0.113.{number}" for number in range(1, 120)]
 # Two failures from each reach the longest delay.

@@ -50,6 +50,7 @@ def test_a_legacy_role_becomes_the_identity_and_there_are_no_instructions(worksp
     assert "Role>" not in text
 
 
+@pytest.mark.slow
 def test_identity_instructions_and_responsibilities_are_imported_in_order(workspace, by_alice):
     result = import_agent(workspace, CURRENT, by=by_alice)
     assert result.not_imported == []
@@ -63,6 +64,7 @@ def test_identity_instructions_and_responsibilities_are_imported_in_order(worksp
     assert text.index('title="Agent routing"') < text.index('title="Onboarding"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["identity", "role"])
 def test_directories_are_imported_as_they_are(workspace, by_alice, key):
     result = import_agent(
@@ -136,6 +138,7 @@ def test_bots_and_keys_for_some_agents_cannot_import_agents(key_for, workspace, 
         assert key.post("agents:import", {"name": "Nova", "role": ROLE}).status_code == 403
 
 
+@pytest.mark.slow
 def test_the_page_imports_an_agent(as_alice, workspace):
     url = f"/w/{workspace.slug}/agents/import/"
     assert "Import nova agent" in as_alice.get(f"/w/{workspace.slug}/agents/").content.decode()

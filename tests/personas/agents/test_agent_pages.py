@@ -98,6 +98,7 @@ def test_a_page_below_a_tab_has_the_header_card(as_bob, pilot):
     assert html.count("<h1>") == 1
 
 
+@pytest.mark.slow
 def test_every_tab_has_the_same_header_card_and_needs_few_queries(
     as_bob, workspace, deck, pilot, django_assert_max_num_queries
 ):
@@ -123,6 +124,7 @@ def check_header_card(html, tab):
     assert f"{current.lower()}/" == (tab or "persona/")
 
 
+@pytest.mark.slow
 def test_a_viewer_reads_every_tab_and_is_offered_no_change(as_viewer, workspace, pilot):
     make_responsibility(pilot, "Keep the log")
     for tab in ("", "memory/", "skills/", "tools/", "channels/", "activity/"):
@@ -255,6 +257,7 @@ def test_a_memory_shows_the_channels_whose_prompts_contain_it(as_bob, workspace,
     assert "Deck" not in guessed[: guessed.index("</tr>")]
 
 
+@pytest.mark.slow
 def test_memories_are_filtered_by_state_and_owner_in_the_query_string(as_bob, workspace, pilot):
     make_memory(workspace, "Own fact.", agent=pilot)
     make_memory(workspace, "Shared fact.")

@@ -17,6 +17,8 @@ from prompts.publishing.builds.services import rebuild_agents
 from tests.curl import curl_beside
 from tests.factories import make_agent, make_skill
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "api.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ from tests.factories import make_memory, make_soul, make_task, make_user, make_w
 from tests.module_fixtures import rows_of_a_module
 from tests.personas.api.bad_bodies import BAD, BadRequest
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 LONGEST = 1.0
 
 

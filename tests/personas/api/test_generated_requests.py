@@ -51,6 +51,7 @@ def check_outcome(outcome: Outcome) -> None:
     assert not never, "\n".join(never)
 
 
+@pytest.mark.slow
 def test_generated_requests_conform_to_the_schema(stage: Stage) -> None:
     outcome = run(stage, EACH, [SEED], first=random.randrange(IN_TURN), in_turn=IN_TURN)  # noqa: S311
     check_outcome(outcome)

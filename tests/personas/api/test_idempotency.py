@@ -154,6 +154,7 @@ def list_texts(workspace: Workspace) -> list[str]:
     return sorted(Memory.objects.in_workspace(workspace).values_list("text", flat=True))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R12")
 @pytest.mark.django_db(transaction=True)
 def test_ten_posts_with_one_idempotency_key_create_one_record(admin: Api, workspace: Workspace) -> None:

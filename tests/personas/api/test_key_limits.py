@@ -164,6 +164,7 @@ def paths(source):
     return sorted(rows.values_list("path", flat=True))
 
 
+@pytest.mark.slow
 def test_a_complete_push_removes_only_files_of_its_own_key(key_for, workspace, alice, by_alice):
     source = make_pushed(workspace)
     one, other = key_for(workspace, alice, BOT), key_for(workspace, alice, BOT)

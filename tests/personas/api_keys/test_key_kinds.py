@@ -260,6 +260,7 @@ def test_a_removal_that_does_not_revoke_keys_is_detected(workspace, elsewhere, b
         test_the_admin_keys_of_a_removed_member_end_with_the_membership(workspace, elsewhere, bob, by_alice)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_member_removed_while_creating_keys_keeps_none(workspace, bob, by_bob, by_alice):
     """A concurrent key is either created before and revoked, or rejected; and there is no deadlock."""

@@ -98,6 +98,7 @@ def test_the_list_shows_everything_about_a_key_but_the_secret(as_alice, home, wo
     assert key.digest not in page
 
 
+@pytest.mark.slow
 def test_the_list_filters_active_and_ended_keys(as_alice, home, workspace, by_alice):
     for name, change in {
         "Gone": {"revoked_at": timezone.now()},
@@ -242,6 +243,7 @@ WRONG: list[tuple[dict[str, object], str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("key", "spy")
 def test_invalid_input_is_reported_on_its_field_and_creates_nothing(as_alice, home):
     for values, field, complaint in WRONG:
@@ -272,6 +274,7 @@ def test_only_choices_of_this_workspace_are_offered(as_alice, home, workspace, e
     assert [name for name, _ in form.fields["labels"].choices] == ["latest", "production"]
 
 
+@pytest.mark.slow
 def test_labels_are_offered_once_they_point_to_a_version(as_alice, home, workspace, elsewhere, monkeypatch):
     monkeypatch.setattr(api_keys_scopes, "LABEL_SOURCES", [list_label_names])
     for place, label in ((workspace, "canary"), (elsewhere, "secret-plan")):
@@ -337,6 +340,7 @@ def test_revoking_asks_for_confirmation(as_alice, home, key):
 # --- access --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_keys_are_for_owners_and_admins(workspace, home, key):
     for role in ("admin", "editor", "reviewer", "viewer"):
         user = make_user(role.title())

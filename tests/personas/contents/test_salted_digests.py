@@ -77,6 +77,7 @@ def test_more_contents_than_one_statement_takes_are_stored(workspace, monkeypatc
     assert Content.objects.in_workspace(workspace).count() == 10
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_two_transactions_agree_on_the_row_that_was_first(workspace):
     """The second waits for the first, takes over its digest, and builds its lists again."""

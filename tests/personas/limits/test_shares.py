@@ -24,7 +24,7 @@ from skills.refresh.source_changes import add_source
 from skills.uploads.services import push_file
 from tests.factories import BY, make_source, make_workspace, signed_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.promise("R19")]
+pytestmark = [pytest.mark.django_db, pytest.mark.promise("R19"), pytest.mark.usefixtures("stopped_clock")]
 COUNT, QUOTA, SHARE = 5, 20_000, 2
 CHANGE = {"kind": "soul", "id": 1, "revision": 1, "action": "edited"}
 

@@ -204,6 +204,7 @@ def test_only_a_user_can_invite(workspace):
         invite_member(workspace, "c@example.com", Role.VIEWER, by=Actor.bot("scout"))
 
 
+@pytest.mark.slow
 def test_every_role_has_exactly_its_permissions(workspace):
     pages = {"souls/new/": {"admin", "editor"}, "members/": set(Role.values) - {"owner"}, "settings/": set()}
     for role in ("admin", "editor", "reviewer", "viewer"):

@@ -117,6 +117,7 @@ def test_the_audit_log_names_each_action(workspace, by_alice):
     assert verbs == ["created", "approved", "revoked", "reinstated", "superseded"]
 
 
+@pytest.mark.slow
 def test_a_timestamp_that_overflows_in_some_timezone_is_refused(workspace, as_bob, bob):
     """Such a row would make the board fail for users in that timezone."""
     timestamps = ["0001-01-01T00:00", "0999-12-31T23:59", "9999-12-31T23:59"]
@@ -149,6 +150,7 @@ def test_a_time_beyond_the_allowed_years_is_stored_as_the_nearest_allowed_one(wo
         assert as_bob.get(f"/w/{workspace.slug}/memories/{page}").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_first_and_last_allowed_years_can_be_shown_in_every_timezone(workspace, as_bob, bob):
     for year in (1000, 9998):
         ends = [datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, tzinfo=UTC)]

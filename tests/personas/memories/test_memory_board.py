@@ -72,6 +72,7 @@ def test_each_memory_is_in_the_column_of_its_status(workspace, as_rita, board):
     assert "1 revoked memory" in page
 
 
+@pytest.mark.slow
 def test_the_board_is_filtered_by_agent_author_source_and_text(workspace, as_rita, board):
     pilot = make_agent(workspace, "pilot")
     make_memory(workspace, "Of pilot", agent=pilot, source="Log & book")
@@ -95,6 +96,7 @@ def test_the_board_is_filtered_by_agent_author_source_and_text(workspace, as_rit
         assert as_rita.get(board + query).status_code == 200, query
 
 
+@pytest.mark.slow
 def test_bulk_approval_reports_the_refused_memory(workspace, as_rita, board, decide):
     proposed = [make_memory(workspace, f"Fact {number}", by=SCOUT) for number in range(4)]
     approve_memory(proposed[0], by=BY)
@@ -161,6 +163,7 @@ def test_a_memory_of_another_workspace_answers_404(workspace, elsewhere, as_rita
     assert Memory.objects.in_workspace(elsewhere).get().status == "proposed"
 
 
+@pytest.mark.slow
 def test_a_card_shows_in_how_many_prompts_the_memory_is_and_could_be(workspace, as_rita, board):
     channels = [make_channel(workspace, slug) for slug in ("deck", "hall")]
     pilot, cook = (make_agent(workspace, slug, channels=channels) for slug in ("pilot", "cook"))
@@ -187,6 +190,7 @@ def test_a_card_shows_in_how_many_prompts_the_memory_is_and_could_be(workspace, 
     assert get_memory_usage(workspace, [shared]).by_memory[shared.pk].now == 0
 
 
+@pytest.mark.slow
 def test_a_large_board_stays_small_and_needs_few_queries(workspace, as_rita, board):
     agents = [make_agent(workspace) for _ in range(3)]
     long = "A rather long sentence about what somebody likes to drink in the afternoon. " * 20
@@ -224,6 +228,7 @@ def test_text_on_a_card_is_escaped(workspace, as_rita, board):
     assert 'title="U+200B ZERO WIDTH SPACE"' in cards
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_of_the_board_does_not_grow(workspace, as_rita, board):
     counts = []
     for _ in range(2):

@@ -135,6 +135,7 @@ def people(by_alice, bob):
     return by_alice, Actor.person(bob)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "target"), [("dramatis", None), ("dramatis", "pilot"), ("nova", None)])
 def test_a_reviewed_agent_needs_its_release_review(key_for, workspace, people, layout, target):
     stage = make_stage(workspace, layout=layout, release_policy="reviewed")

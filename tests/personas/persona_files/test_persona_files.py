@@ -113,6 +113,7 @@ def test_every_identity_round_trips(identity):
     assert parse_identity(render_identity(identity)) == identity
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(USERS)
 def test_every_user_round_trips(user):
@@ -135,6 +136,7 @@ def unknown_values(text: str) -> dict[str, object]:
     return {key: value for key, value in values.items() if key not in IDENTITY_KEYS}
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PIECES, st.sampled_from(["", "\nBody\n", "Body", "\n\n---\n"]))
 @example(["bio: |+", "  text", "name: Ada", "", "# note"], "")

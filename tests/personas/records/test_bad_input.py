@@ -1,5 +1,7 @@
 """Invalid form input: an error on the field, status 422, the input kept, nothing saved."""
 
+import pytest
+
 from personas.models import Revision
 from tests.factories import make_agent, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -55,6 +57,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 def test_bad_input_is_refused_on_its_field_and_kept(as_bob, workspace):
     make_agent(workspace, "keeper")
     make_tool(workspace, "read_tide")

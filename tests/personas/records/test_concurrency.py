@@ -53,6 +53,7 @@ def test_of_simultaneous_edits_one_succeeds_and_the_others_conflict(workspace):
     assert Revision.objects.in_workspace(workspace).filter(kind="soul").count() == 2
 
 
+@pytest.mark.slow
 def test_task_numbers_are_gapless_under_concurrency(workspace):
     run_concurrently(
         *(lambda: [create_task(workspace, {"title": "T"}, by=BY) for _ in range(5)] for _ in range(6))

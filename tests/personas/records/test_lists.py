@@ -148,6 +148,7 @@ def test_a_viewer_sees_no_check_boxes_and_may_not_run_bulk_actions(workspace, as
     assert not Tool.objects.in_workspace(workspace).get().is_archived
 
 
+@pytest.mark.slow
 def test_skills_are_assigned_to_an_agent_unassigned_and_assigned_to_all(workspace, elsewhere, as_bob):
     pilot, skills = make_agent(workspace, "pilot"), [make_skill(workspace) for _ in range(3)]
     base, ids = f"/w/{workspace.slug}/skills/all/bulk/", [skill.pk for skill in skills]
@@ -196,6 +197,7 @@ def test_an_empty_list_a_list_without_matches_and_a_viewers_list_differ(workspac
     assert f'href="{base}">' in page.split("No results")[1]
 
 
+@pytest.mark.slow
 def test_the_page_of_a_channel_links_to_all_its_agents(workspace, as_bob):
     deck, hall = make_channel(workspace, "deck"), make_channel(workspace, "hall")
     for number in range(14):
@@ -224,6 +226,7 @@ def test_members_are_searched_filtered_and_sorted(workspace, as_alice):
     assert "No results" in page_text(as_alice.get(f"{base}?q=zzz"))
 
 
+@pytest.mark.slow
 def test_the_audit_log_is_filtered_by_actor_object_action_and_time(workspace, as_alice, by_alice):
     soul = make_soul(workspace, "Calm")
     edit_record(soul, {"text": "Other."}, expected=1, by=by_alice)
@@ -245,6 +248,7 @@ def test_the_audit_log_is_filtered_by_actor_object_action_and_time(workspace, as
     assert late.status_code == 422
 
 
+@pytest.mark.slow
 def test_the_audit_log_is_paginated_without_gaps_or_overlaps(workspace, as_alice, by_alice):
     for number in range(120):
         write_audit_event(workspace, "edited", "soul", number, f"Event {number:03}", by=by_alice)
@@ -272,6 +276,7 @@ def test_an_audit_event_shows_the_values_before_and_after(workspace, as_alice, a
     assert "drm_bot" not in page_text(as_vera.get(f"/w/{workspace.slug}/audit/{key_event.pk}/"))
 
 
+@pytest.mark.slow
 def test_long_lists_need_as_few_queries_as_short_ones(workspace, as_alice, by_alice):
     urls = [
         f"/w/{workspace.slug}/{path}"

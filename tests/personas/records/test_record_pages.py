@@ -71,6 +71,7 @@ def list_queries(client, url):
     return [query["sql"][:90] for query in queries]
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow_with_the_list(workspace, as_bob):
     urls = [f"/w/{workspace.slug}/{name}/" for name in LISTS]
     create_records(workspace, 1)
@@ -152,6 +153,7 @@ def test_an_old_revision_is_shown_and_restored_from_its_page(workspace, as_bob, 
     assert Soul.objects.in_workspace(workspace).get().text == "First words"
 
 
+@pytest.mark.slow
 def test_search_finds_and_invalid_queries_do_no_harm(workspace, as_bob):
     make_memory(workspace, "The kettle is green.")
     base = f"/w/{workspace.slug}/memories/"

@@ -155,6 +155,7 @@ def test_an_export_is_named_by_workspace_list_and_day_and_not_cached(workspace, 
     assert (answer["Cache-Control"], answer["Content-Type"]) == ("no-store", "text/csv; charset=utf-8")
 
 
+@pytest.mark.slow
 def test_every_list_of_records_can_be_exported_with_few_queries(workspace, as_bob):
     channel, tool = make_channel(workspace, "deck"), make_tool(workspace, "lamp")
     for number in range(5):

@@ -63,6 +63,7 @@ def test_archiving_twice_offers_no_undo(as_bob, workspace):
     assert find_undo(post_and_follow(as_bob, f"/w/{workspace.slug}/souls/calm/archive/")) is None
 
 
+@pytest.mark.slow
 def test_undoing_an_approval_makes_the_memory_proposed(as_alice, workspace):
     memory = make_memory(workspace, status=MemoryStatus.PROPOSED)
     page = post_and_follow(as_alice, f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
@@ -80,6 +81,7 @@ def test_a_reviewer_who_may_not_edit_is_offered_no_undo(workspace):
     assert find_undo(page) is None
 
 
+@pytest.mark.slow
 def test_undo_never_activates_a_memory_that_was_only_proposed(as_bob, workspace):
     proposed = make_memory(workspace, status=MemoryStatus.PROPOSED)
     assert find_undo(post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{proposed.pk}/archive/")) is None
@@ -89,6 +91,7 @@ def test_undo_never_activates_a_memory_that_was_only_proposed(as_bob, workspace)
     assert get_state(active) == MemoryStatus.ACTIVE
 
 
+@pytest.mark.slow
 def test_superseding_and_reinstating_can_be_undone(as_bob, workspace):
     old, new = make_memory(workspace, "Old."), make_memory(workspace, "New.")
     page = post_and_follow(as_bob, f"/w/{workspace.slug}/memories/{old.pk}/supersede/", successor=new.pk)

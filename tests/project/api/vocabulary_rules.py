@@ -1,4 +1,4 @@
-"""Rules for the names of paths, parameters, fields and problem codes. Each function returns violations."""
+"""Rules for the shape of paths, parameters and fields. Each function returns violations."""
 
 import re
 from collections.abc import Iterator
@@ -9,59 +9,6 @@ from tests.project.api.document_rules import Document, list_operations
 SEGMENT = re.compile(r"[a-z]+(?:-[a-z]+)*|\{[a-z]+\}|SKILL\.md|prompt\.md")
 ACTION = re.compile(r"[a-z]+(?:[A-Z][a-z]+)*")
 FIELD = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-# Words that have a standard name now; docs/glossary.md has it.
-FORMER_FIELDS = frozenset(
-    [
-        "adopted",
-        "agreed",
-        "belief",
-        "broken_prefixes",
-        "faults",
-        "grant",
-        "held_by",
-        "in_force",
-        "is_held",
-        "is_last_handed",
-        "is_live",
-        "is_settled",
-        "is_sound",
-        "is_there",
-        "is_waiting",
-        "last_handed",
-        "looked_at",
-        "newest",
-        "present",
-        "reach",
-        "reader",
-        "reporter",
-        "seal",
-        "standing",
-        "state",
-        "stretches",
-        "why_nothing",
-    ]
-)
-FORMER_CODES = frozenset(
-    [
-        "bad_bundle",
-        "bad_invitation",
-        "bad_json",
-        "bad_key",
-        "draft_moved",
-        "key_ended",
-        "key_reused",
-        "not_adoptable",
-        "not_pushed",
-        "not_spoken",
-        "not_the_same",
-        "not_yours",
-        "nothing_then",
-        "rolled_off",
-        "strange_version",
-        "too_much_kept",
-        "unknown_fetch",
-    ]
-)
 # Points in time that are no timestamps of an event.
 TIMES = {
     "at",
@@ -118,10 +65,6 @@ def list_names(document: Document) -> Iterator[tuple[str, str, Any]]:
         yield from list_fields(document[part], part)
 
 
-def find_former_fields(document: Document) -> list[str]:
-    return sorted({f"{place}: {name}" for place, name, _ in list_names(document) if name in FORMER_FIELDS})
-
-
 def find_odd_fields(document: Document) -> list[str]:
     """Fields are in snake_case, and timestamps end in `_at`."""
     found = set()
@@ -130,10 +73,6 @@ def find_odd_fields(document: Document) -> list[str]:
         if not FIELD.fullmatch(name) or (is_timestamp and not name.endswith("_at") and name not in TIMES):
             found.add(f"{place}: {name}")
     return sorted(found)
-
-
-def find_former_codes(document: Document) -> list[str]:
-    return sorted(FORMER_CODES & set(document["components"]["schemas"]["ProblemCode"]["enum"]))
 
 
 def find_odd_lists(document: Document) -> list[str]:

@@ -32,7 +32,7 @@ from tests.factories import signed_in
 from tests.project.backup.backup_stage import answer, empty_database, programs, restore
 from tests.prompts.serving.serving_stage import insert_rows, make_stage
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 ROWS = "SELECT count(*) FROM prompts_ledgerentry"
 PLACES = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM prompts_ledgerentry"

@@ -25,7 +25,7 @@ from tests.personas.accounts.sign_in import browser_at, give_password, give_totp
 from tests.project.backup.backup_stage import programs
 from tests.prompts.serving.serving_stage import make_stage
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 GZIP = b"\x1f\x8b"
 FORMS = ("pg_dump", "copy") if connection.vendor == "postgresql" else ("sqlite",)
 

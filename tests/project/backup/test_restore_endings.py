@@ -20,7 +20,7 @@ from tests.factories import BY, make_memory
 from tests.project.backup.backup_stage import answer, empty_database, manage, programs, restore
 from tests.prompts.serving.serving_stage import make_stage
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
 REVOKED = "SELECT count(*) FROM personas_apikey WHERE revoked_at IS NOT NULL"

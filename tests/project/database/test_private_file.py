@@ -10,6 +10,8 @@ import pytest
 from project.doctor.checks import FILES_CHECK, check_file_modes
 from project.doctor.results import FindingState
 
+pytestmark = pytest.mark.slow
+
 CREATE = (
     "import django; django.setup(); from django.db import connection; "
     "connection.cursor().execute('CREATE TABLE t (i)')"

@@ -82,6 +82,7 @@ def get_replica_queries(client: Client, path: str) -> str:
 # --- which reads ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(replica_configured, as_alice):
     for path, table in LAGGING.items():
         queries = get_replica_queries(as_alice, path)
@@ -110,6 +111,7 @@ def test_the_clock_counts_bots_behind_on_the_replica(replica_configured, stage):
     assert "prompts_ledgerentry" in queries.captured_queries[-1]["sql"]
 
 
+@pytest.mark.slow
 def test_after_a_write_the_user_reads_from_the_primary(replica_configured, workspace, as_alice, as_bob):
     as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "status": "active"})
     assert as_alice.cookies[RECENT_WRITE_COOKIE]["max-age"] == replica.RECENT_WRITE_SECONDS
@@ -130,6 +132,7 @@ def test_without_a_replica_nothing_changes(stage, as_alice):
 # --- down, or too far behind ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(replica_down, as_alice):
     with capture_logs() as logs:
         for path in LAGGING:
@@ -150,6 +153,7 @@ def test_a_failure_between_two_health_checks_is_noticed_by_the_query(replica_con
     assert REPLICA_HEALTH.is_suspended
 
 
+@pytest.mark.slow
 def test_it_is_used_again_after_a_while_unless_it_is_too_far_behind(
     replica_configured, as_alice, monkeypatch
 ):
@@ -190,6 +194,7 @@ def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(trans
         assert message in finding.message
 
 
+@pytest.mark.slow
 def test_a_replica_of_sqlite_is_refused():
     postgres = {"DATABASE_URL": "postgresql://a@b/c", "DATABASE_REPLICA_URL": "sqlite:////tmp/x"}
     sqlite = {"DATABASE_URL": "sqlite:////tmp/x", "DATABASE_REPLICA_URL": "postgresql://a@b/c"}

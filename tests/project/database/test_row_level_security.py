@@ -265,6 +265,7 @@ def test_the_scope_of_a_workspace_is_a_number():
 # --- jobs and bots -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jobs_and_fetches_work_with_row_level_security(workspace, elsewhere, monkeypatch):
     monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     home, other = make_stage(workspace), make_stage(elsewhere)

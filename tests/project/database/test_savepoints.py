@@ -86,6 +86,7 @@ class Interpreter:
         return kept
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(block=blocks)
 def test_any_nesting_keeps_what_did_not_fail(numbers, block):

@@ -227,6 +227,7 @@ def transaction_of(wrapper):
 # --- commands that need the owner, and the doctor ------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
     copy, taken = str(tmp_path / "copy"), str(tmp_path / "taken")

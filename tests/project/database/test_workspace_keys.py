@@ -93,6 +93,7 @@ def test_a_second_run_has_nothing_to_do(distributed):
     assert plan_distribution()[1] == []
 
 
+@pytest.mark.slow
 def test_the_product_builds_labels_serves_and_shows_on_such_tables(distributed):
     alice = make_user("Alice")
     workspace = make_workspace("Harbour", owner=alice)

@@ -50,7 +50,6 @@ def test_wrong_arguments_are_explained(arguments, message):
 
 def test_the_whole_suite_uses_all_cores_and_a_chosen_few_tests_one():
     assert dev.is_whole_suite([])
-    assert dev.is_whole_suite(["-m", "not browser"])
     assert dev.is_whole_suite(["-q", "--durations=30"])
     assert not dev.is_whole_suite(["-k", "memories"])
     assert not dev.is_whole_suite(["tests/project"])
@@ -61,7 +60,21 @@ def test_pytest_gets_its_own_arguments():
         ["test", "-k", "memories", "-m", "not browser", "tests/project", "--hard"]
     )
     assert choice.hard
-    assert rest == ["-k", "memories", "-m", "not browser", "tests/project"]
+    assert rest == ["-k", "memories", "tests/project"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "markers"),
+    [
+        ([], "not hard and not slow"),
+        (["--full"], "not hard"),
+        (["tests/project"], "not hard"),
+        (["--full", "-m", "not browser"], "(not hard) and (not browser)"),
+        (["--hard", "-mpromise"], "(hard or promise) and (promise)"),
+    ],
+)
+def test_slow_tests_run_with_full_or_if_they_are_selected(arguments, markers):
+    assert dev.get_markers(*dev.parse_arguments(["test", *arguments])) == markers
 
 
 @pytest.fixture
@@ -83,7 +96,7 @@ def test_no_chromium_stops_loudly(poor_machine, capsys):
 
 def test_leaving_the_browser_out_takes_a_word(poor_machine):
     dev.main(["test", "-m", "not browser"])
-    assert poor_machine[0][-2:] == ("-m", "not browser")
+    assert "(not hard and not slow) and (not browser)" in poor_machine[0]
 
 
 def test_the_product_writes_bytecode_files_whatever_the_shell_says(poor_machine, monkeypatch):

@@ -17,6 +17,7 @@ ALONE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 PAGES = (
     *(ROOT / name for name in ALONE),
     ROOT / "frontend" / "README.md",
+    ROOT / "tests" / "README.md",
     ROOT / "clients" / "python" / "README.md",
     ROOT / "clients" / "typescript" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),

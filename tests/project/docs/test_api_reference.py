@@ -5,7 +5,7 @@ from django.test import Client
 
 from project.api import docs_views
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PAGE = "/api/v1/docs/"
 
 

@@ -70,7 +70,7 @@ ELSEWHERE = {
     ("docs/releasing.md", r"python3 dev\.py release "): (
         "tests/project/deployment/test_release.py::test_a_release_has_packages_notes_sbom_and_checksums"
     ),
-    ("docs/releasing.md", r"TEST_IMAGE=\S+ python3 dev\.py test tests/project/deployment/test_image\.py"): (
+    ("docs/releasing.md", r"TEST_IMAGE=\S+ python3 dev\.py test --hard tests/\S+/test_image\.py"): (
         "tests/project/deployment/test_image.py"
         "::test_every_service_starts_is_well_serves_bots_is_backed_up_and_ends_when_asked"
     ),
@@ -103,7 +103,7 @@ ELSEWHERE = {
 NOWHERE = {
     r"docker compose |git pull && docker": "no container engine; test_compose_starts runs what is inside",
     r"docker build |docker buildx |buildah |tests/\S+/make_base_image\.sh ": "test_image tests its result",
-    r"(PROMISES=docs/promises\.md )?python3 dev\.py test( --hard)?$": "it runs this",
+    r"(PROMISES=docs/promises\.md )?python3 dev\.py test( --full| --hard| tests/\w+ -k \w+)?$": "it is this",
     r"cd frontend$|npm ": "it fetches packages; what the build made is committed",
     r"pip install ./clients": "it fetches packages",
     r"export DRAMATIS_URL=\S+ DRAMATIS_KEY=": "an address that is nobody's",
@@ -293,6 +293,7 @@ def make_speaking_agent(workspace: Workspace, agent: str, channel: str) -> Agent
     return make_agent(workspace, agent, channels=[Channel.objects.in_workspace(workspace).get(slug=channel)])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_commands_of_manage_run_as_documented(alice, monkeypatch, tmp_path, settings, capfd):
     """In the order of the pages, on a workspace with the names they use."""

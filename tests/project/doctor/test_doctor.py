@@ -70,6 +70,7 @@ def test_a_healthy_installation_exits_with_0(beating, served, monkeypatch, setti
     assert {"database", "migrations", "redis", "worker", "build queue", "record", "var disk"} <= names
 
 
+@pytest.mark.slow
 def test_a_failure_exits_with_1_and_has_advice(monkeypatch):
     cache.delete(HEARTBEAT_KEY)
     monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
@@ -84,12 +85,14 @@ def test_a_failure_exits_with_1_and_has_advice(monkeypatch):
     assert "celery -A project worker" in worker["advice"]
 
 
+@pytest.mark.slow
 def test_every_warning_and_failure_has_advice(settings):
     settings.REDIS_URL = "unix:///nowhere/at.all"
     for finding in run_checks():
         assert finding.state == FindingState.OK or finding.advice.endswith("."), finding
 
 
+@pytest.mark.slow
 def test_a_part_that_does_not_answer_hides_no_other(settings, tmp_path):
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     findings = run_checks()

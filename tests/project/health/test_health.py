@@ -39,6 +39,7 @@ def test_ready_but_degraded_without_redis(client, settings, tmp_path):
     assert "Retry-After" not in answer
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.redis
 def test_a_frozen_redis_delays_the_answer_by_less_than_a_second(client, settings):

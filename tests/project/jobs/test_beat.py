@@ -14,7 +14,7 @@ from django.utils import timezone
 from project.celery import app
 from project.jobs.beat import LivenessScheduler
 
-pytestmark = pytest.mark.promise("R18")
+pytestmark = [pytest.mark.promise("R18"), pytest.mark.slow]
 MINUTE = timedelta(minutes=1)
 SIGNING = "prompts.tasks.sign_checkpoints_job"
 

@@ -46,6 +46,7 @@ def runs_next_job(broker, folder: Path, fault: str = "", seconds: float = 120) -
             worker.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R6")
 def test_the_worker_goes_on_after_a_failed_acknowledgement(broker, tmp_path):
     assert runs_next_job(broker, tmp_path)

@@ -235,6 +235,7 @@ def test_a_disabled_account_and_removed_operator_rights_stay_so(bob, folder):
 # --- erasures ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_erasure_is_repeated_with_its_reason_person_and_time(workspace, alice, by_alice, folder):
     pilot = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     memory = make_memory(workspace, SECRET)
@@ -259,6 +260,7 @@ def test_an_erasure_is_repeated_with_its_reason_person_and_time(workspace, alice
     assert not apply().counts
 
 
+@pytest.mark.slow
 def test_an_erasure_of_many_prompts_is_finished_at_once(workspace, by_alice, folder, settings):
     settings.DRAMATIS_BUILD_AT_ONCE = 0
     pilot = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])

@@ -86,6 +86,7 @@ def test_each_ending_is_recorded_once(workspace, alice, bob, folder):
     assert (erased["reason"], erased["author_label"]) == ("She asked for it.", alice.email)
 
 
+@pytest.mark.slow
 def test_the_journal_has_no_text_no_address_and_no_secret(workspace, alice, bob, folder):
     secret = end_everything(workspace, alice, bob)
     record_endings()
@@ -94,6 +95,7 @@ def test_the_journal_has_no_text_no_address_and_no_secret(workspace, alice, bob,
         assert text not in content
 
 
+@pytest.mark.slow
 def test_the_job_catches_up_after_an_outage(workspace, alice, bob, folder):
     record_endings()
     with time_machine.travel(timezone.now() + timedelta(days=3), tick=False):
@@ -131,6 +133,7 @@ def test_a_damaged_audit_event_does_not_hide_other_endings(workspace, elsewhere,
     assert roles == {selectors.KEY_REVOKED: None, selectors.ROLE_CHANGED: Role.VIEWER}
 
 
+@pytest.mark.slow
 def test_a_kind_that_cannot_be_read_does_not_hide_others_and_is_reported(
     workspace, alice, bob, folder, monkeypatch
 ):
@@ -187,6 +190,7 @@ def test_a_folder_that_cannot_be_written_is_reported(folder):
     assert "cannot be written" in finding.message
 
 
+@pytest.mark.slow
 def test_a_changed_journal_is_reported(workspace, alice, bob, folder):
     end_everything(workspace, alice, bob)
     record_endings()

@@ -124,6 +124,7 @@ def test_those_who_may_read_may_only_read(client):
     assert client.post("/metrics").status_code == 405
 
 
+@pytest.mark.slow
 def test_in_production_nothing_is_allowed_by_default():
     names = ("DRAMATIS_METRICS_NETWORKS", "DRAMATIS_METRICS_TOKEN")
     assert settings_under(COMPLETE, *names) == {names[0]: [], names[1]: ""}
@@ -146,6 +147,7 @@ def test_every_line_is_one_that_prometheus_reads(client, counters):
     assert len(names) == len(set(names)), "each figure is described once"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.redis
 def test_it_contains_queues_positions_disks_and_periodic_metrics(client, workspace):
@@ -165,6 +167,7 @@ def test_it_contains_queues_positions_disks_and_periodic_metrics(client, workspa
     assert value_of(get_metrics(client), "stale_bots") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.promise("R18")
 def test_lag_of_sealing_and_signing_is_reported(client, workspace, settings, tmp_path):
@@ -285,6 +288,7 @@ def test_jobs_are_counted_by_name_and_outcome(db, counters):
     assert metrics_counters.get_counter_sums()["jobs", "record_heartbeat_job", "success"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_three_processes_make_one_sum(counters):
     """Each child exits as the child of a server does, and flushes its counts then."""
@@ -304,6 +308,7 @@ def test_three_processes_make_one_sum(counters):
     assert metrics_counters.get_counter_sums().get(("requests", "fetch", "200")) == 300
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.redis
 def test_processes_that_keep_their_counts_to_themselves_are_noticed(counters, monkeypatch):
@@ -322,6 +327,7 @@ def test_an_outage_of_redis_loses_no_count(counters, settings, tmp_path):
     assert metrics_counters.get_counter_sums()["requests", "fetch", "200"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_a_frozen_redis_counts_nothing_twice(settings):
     server = start_redis()

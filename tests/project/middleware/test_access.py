@@ -41,6 +41,7 @@ def test_the_admins_own_log_in_form_is_never_shown(client):
     assert answer["Location"].startswith("/accounts/login/")
 
 
+@pytest.mark.slow
 def test_the_sixth_failure_is_refused_even_with_the_right_password(client):
     make_user("alice@example.com")
     for _ in range(5):

@@ -34,6 +34,7 @@ def test_a_page_is_compressed_for_browsers_that_accept_gzip(as_alice, workspace)
         assert "no-store" in response["Cache-Control"]
 
 
+@pytest.mark.slow
 def test_the_length_of_a_compressed_page_is_random_and_its_token_is_masked(as_alice, workspace):
     """Otherwise the length would reveal a secret in the page (BREACH)."""
     pages = [as_alice.get(f"/w/{workspace.slug}/agents/new/", headers=GZIP).content for _ in range(12)]
@@ -48,6 +49,7 @@ def test_account_pages_are_not_compressed_because_they_show_secrets(client):
     assert "Content-Encoding" not in response
 
 
+@pytest.mark.slow
 def test_a_list_of_the_api_is_compressed(admin, workspace):  # noqa: F811  # fixture
     for number in range(20):
         make_memory(workspace, f"Ship {number} lies at berth {number % 7}.")
@@ -100,6 +102,7 @@ def test_a_streamed_export_is_not_compressed(as_alice, workspace):
     assert list(response.streaming_content)
 
 
+@pytest.mark.slow
 def test_the_api_reference_is_revalidated_by_its_weak_etag():
     client = Client()
     first = client.get("/api/v1/docs/", headers=GZIP)
@@ -109,6 +112,7 @@ def test_the_api_reference_is_revalidated_by_its_weak_etag():
     assert second.status_code == 304
 
 
+@pytest.mark.slow
 def test_static_files_of_production_are_compressed_by_the_build():
     storage = settings_under(COMPLETE, "STORAGES")["STORAGES"]["staticfiles"]["BACKEND"]
     assert storage == "whitenoise.storage.CompressedManifestStaticFilesStorage"

@@ -27,6 +27,7 @@ def visitor(alice, settings) -> Client:
     return client
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_database_outage_leads_to_503_with_retry_after(visitor):
     """Without a transaction of the test, because a failed connection is closed."""

@@ -33,6 +33,7 @@ def test_an_hour_without_use_ends_it(alice_in):
     assert Session.objects.count() == 0
 
 
+@pytest.mark.slow
 def test_use_keeps_a_session_alive_and_twelve_hours_end_it_whatever_was_done(alice_in):
     for minutes in range(50, 12 * 60, 50):
         assert is_in(alice_in, minutes * MINUTE), minutes
@@ -76,6 +77,7 @@ def test_strangers_get_no_session(client, django_assert_num_queries):
     assert not answer.cookies
 
 
+@pytest.mark.slow
 def test_a_page_that_polls_does_not_keep_a_log_in_alive(as_alice, workspace):
     session = as_alice.session
     then = int(time.time()) - 600

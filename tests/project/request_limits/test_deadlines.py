@@ -22,6 +22,7 @@ def empty_body() -> LimitedBody:
     return LimitedBody(BytesIO())
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_statement_of_a_late_request_is_cancelled(settings):
     settings.DRAMATIS_REQUEST_SECONDS = 1

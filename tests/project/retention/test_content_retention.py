@@ -53,6 +53,7 @@ def test_contents_that_nothing_refers_to_are_deleted_after_a_time(workspace):
     assert (has_content(workspace, old), has_content(workspace, recent)) == (False, True)
 
 
+@pytest.mark.slow
 def test_everything_that_versions_refer_to_stays_provable(stage):
     served = [stage.fetch()]
     for text in ("Be wise.", "Be kind."):

@@ -47,6 +47,7 @@ def test_every_mistake_is_named_in_one_message(monkeypatch):
         assert name in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_production_names_all_it_misses_at_once():
     done = run_settings({"DRAMATIS_ENV": "production"})
     assert done.returncode != 0

@@ -8,6 +8,7 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 
 from project.database.config import build_database_config
 from project.middleware.sessions import LoginMiddleware
+from project.redis_client import build_celery_url, build_client_url
 from tests.project.deployment.production_settings import COMPLETE, run_settings, settings_under
 
 
@@ -30,6 +31,7 @@ def test_log_in_limits():
     assert settings.CACHES["default"]["OPTIONS"]["MAX_ENTRIES"] >= 100_000
 
 
+@pytest.mark.slow
 def test_passwords_are_long_uncommon_and_hashed_with_argon2():
     validators = {
         row["NAME"].rpartition(".")[2]: row.get("OPTIONS", {}) for row in settings.AUTH_PASSWORD_VALIDATORS
@@ -128,6 +130,7 @@ def test_cookies_over_tls_are_bound_to_the_host():
     assert not plain["SESSION_COOKIE_SECURE"]
 
 
+@pytest.mark.slow
 def test_hsts_waits_until_tls_is_confirmed():
     name = "SECURE_HSTS_SECONDS"
     assert settings_under(COMPLETE, name)[name] == 0
@@ -165,3 +168,9 @@ def test_development_keeps_one_signing_key():
     first, second = (json.loads(run_settings({}, "SECRET_KEY").stdout)["SECRET_KEY"] for _ in range(2))
     assert first == second
     assert len(first) > 50
+
+
+def test_a_redis_socket_is_named_as_celery_and_the_client_want_it():
+    assert build_celery_url("unix:///tmp/s?db=3") == "redis+socket:///tmp/s?virtual_host=3"
+    assert build_client_url("redis+socket:///tmp/s?virtual_host=3") == "unix:///tmp/s?db=3"
+    assert build_celery_url("redis://host/0") == build_client_url("redis://host/0") == "redis://host/0"

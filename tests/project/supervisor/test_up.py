@@ -206,6 +206,7 @@ def supervisor():
         signal.signal(number, handler)
 
 
+@pytest.mark.slow
 def test_the_first_child_to_end_is_named_and_the_others_are_stopped(supervisor):
     """The same with small processes, so that it runs every time; those of the product start slowly."""
     for name, seconds in (("web", "60"), ("beat", "0.1")):
@@ -223,6 +224,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_killed_parent_leaves_neither_children_nor_theirs_behind(tmp_path):
     """The same with small processes, so that it runs every time; a hard test kills the product itself."""

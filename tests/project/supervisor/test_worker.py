@@ -48,6 +48,7 @@ def is_ever_faster(application, seconds):
     return any(publish(application) < seconds for _ in range(ATTEMPTS))
 
 
+@pytest.mark.slow
 def test_a_frozen_broker_holds_a_page_for_little_more_than_a_second(own_broker):
     server, application = own_broker
     application.send_task("project.tasks.record_heartbeat_job")

@@ -79,6 +79,7 @@ LAWS = (
 )
 
 
+@pytest.mark.slow
 @laws
 @given(layouts, inputs, slots)
 def test_every_law_holds_for_all_inputs_and_slots(layout, prompt_inputs, call_slots):
@@ -133,6 +134,7 @@ def test_windows_line_ends_change_no_byte(layout):
     assert build_prompt(layout, windows).text == build_prompt(layout, plain).text
 
 
+@pytest.mark.slow
 @laws
 @given(layouts, inputs, slots)
 def test_the_report_of_a_filled_prompt_counts_its_text(layout, prompt_inputs, call_slots):
@@ -141,6 +143,7 @@ def test_the_report_of_a_filled_prompt_counts_its_text(layout, prompt_inputs, ca
     assert all(bool(part.kept) != bool(part.omitted) for part in prompt.report.parts)
 
 
+@pytest.mark.slow
 @laws
 @given(layouts, inputs)
 def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, prompt_inputs):

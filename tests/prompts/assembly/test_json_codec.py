@@ -86,6 +86,7 @@ def test_the_published_schema_is_in_step_with_the_types(name):
     assert published == build_json_schema(SCHEMAS[name], f"Prompt {name}"), "Rewrite it with: make golden"
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8, hard=50), deadline=None)
 @given(inputs, slots)
 def test_what_we_dump_fits_the_published_schema(prompt_inputs, call_slots):

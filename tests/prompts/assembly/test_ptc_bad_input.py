@@ -166,6 +166,7 @@ def test_half_a_pair_is_refused_by_name(inputs):
     str(refused.value).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", ["word ", "{ ", "} ", "}", "`", "```\n"])
 @pytest.mark.parametrize("size", [2_000_000, pytest.param(10_000_000, marks=pytest.mark.hard)])
 def test_megabytes_of_mission_are_no_trouble(filler, size):

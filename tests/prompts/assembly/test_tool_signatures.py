@@ -126,6 +126,7 @@ def test_a_signature_longer_than_any_may_be_is_refused():
         parse_tool_signature("f" * (MAX_SIGNATURE_LENGTH + 1), "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", [" ", "[", "{a ", "a", ":", "-", "?", ",", "x :int, "])
 def test_reading_takes_no_longer_than_the_length_allows(filler):
     text = f"f({filler * (MAX_SIGNATURE_LENGTH // len(filler) - 2)}"
@@ -155,6 +156,7 @@ kinds = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12, hard=100), deadline=None)
 @given(names, st.dictionaries(names, kinds, max_size=3), kinds)
 def test_whatever_is_written_in_the_form_of_the_seed_reads_back_the_same(name, fields, returns):

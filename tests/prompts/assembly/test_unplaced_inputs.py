@@ -69,6 +69,7 @@ def test_what_is_not_dropped_changes_the_prompt(layout):
     assert without_effect == []
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25, hard=200), deadline=None)
 @given(inputs, slots)
 def test_it_is_the_same_for_all_inputs_and_slots(prompt_inputs, call_slots):

@@ -73,6 +73,7 @@ LAWS = (
 )
 
 
+@pytest.mark.slow
 @given(values)
 def test_every_law_holds_for_any_value(value):
     """Check all laws for each example, because generating an example takes longer than checking it."""
@@ -80,11 +81,13 @@ def test_every_law_holds_for_any_value(value):
         law(value)
 
 
+@pytest.mark.slow
 @given(values, values)
 def test_equal_values_have_equal_bytes_and_others_have_not(first, second):
     assert (canonical_json(first) == canonical_json(second)) == (typed(first) == typed(second))
 
 
+@pytest.mark.slow
 @given(values, floats, texts)
 def test_a_float_is_rejected_at_any_depth(value, number, key):
     for holder in (number, [value, number], {key: number}, {key: [value, {key: number}]}):
@@ -175,6 +178,7 @@ def test_a_domain_cannot_be_mistaken_for_another(domain):
         canonical_digest(domain, {})
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15, hard=100))
 @given(st.lists(values, max_size=5))
 def test_a_list_digested_item_by_item_has_the_digest_of_the_list(items):

@@ -244,6 +244,7 @@ def test_rows_without_a_block_are_checked_against_their_seals():
 # --- random flips --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flips", "each"), [(1_000, 4), pytest.param(5_000, 50, marks=pytest.mark.hard)])
 def test_thousands_of_flipped_bytes_are_found_and_named(flips, each):
     dice = Dice().throw(flips)
@@ -257,6 +258,7 @@ def contents(dice):
     return [(table, column) for table, column in dice.columns if column not in HASHES[table]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flips", [500, pytest.param(1_500, marks=pytest.mark.hard)])
 def test_flipped_bytes_in_rehashed_rows_are_found(flips):
     dice = Dice(10)
@@ -337,6 +339,7 @@ class AnyHash(str):
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_comparison_that_only_counts_is_found(monkeypatch):
@@ -392,6 +395,7 @@ def sealed_rows(count):
         yield row, row.seal()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows():
     block = block_of(1, list(sealed_rows(1_000)))
     tracemalloc.start()
@@ -403,6 +407,7 @@ def test_memory_does_not_grow_with_the_rows():
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows_take_less_than_a_second():
     rows = list(islice(endless(), 10_000))
     assert verify_chain(rows).is_sound

@@ -616,6 +616,7 @@ BUNDLE = Case().bundle()
 PLACES = list(places(BUNDLE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.hard)])
 def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails(every):
     """Put None at every path, and each other value at every path or at every n-th one."""
@@ -634,6 +635,7 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails(every):
     assert quiet == absent | {("ledger",), ("block",), ("checkpoint",)} | erasable
 
 
+@pytest.mark.slow
 def test_nothing_taken_away_raises_and_all_of_it_fails():
     for path in PLACES[1:]:
         assert not is_evidence_valid(run_checks(cut(BUNDLE, path))), path
@@ -645,6 +647,7 @@ def is_equivalent(data) -> bool:
     return isinstance(fields, dict) and data == put(BUNDLE, ("pointer", "at"), fields.get("at"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flips", [150, pytest.param(1_000, marks=pytest.mark.hard)])
 def test_flipped_bytes_of_a_bundle_file_are_found(flips):
     text = canonical_json(BUNDLE)
@@ -671,6 +674,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25, hard=150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), anything), min_size=1, max_size=4))
 def test_no_bundle_makes_the_verifier_raise(changes):

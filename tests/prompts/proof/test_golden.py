@@ -149,6 +149,7 @@ def test_the_page_finds_a_spoiled_bundle(script, tmp_path, old, new):
 # --- pure ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_proof_needs_no_framework():
     names = [name for name in list_pure_modules() if name.startswith("prompts.proof")]
     assert len(names) > 10

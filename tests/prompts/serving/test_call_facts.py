@@ -158,6 +158,7 @@ def test_a_task_of_the_call_is_validated(stage):
     assert stage.rows == []
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_task_of_the_call_counts_towards_the_quota_and_can_be_erased(stage):
     before = quota.get_stored_today(stage.workspace.pk)
     secret = "Her key is under the third flowerpot."

@@ -165,6 +165,7 @@ def test_tools_can_be_defined_by_the_call(stage):
     assert "The tool bash of the call has no definition." in data["warnings"]
 
 
+@pytest.mark.slow
 def test_entry_point_native_tools_and_directory_of_a_call(stage):
     stage.change_layout("moltis")
     assert "## Runtime" in render(stage, host={"os": "linux"})["text"]

@@ -51,6 +51,7 @@ def test_the_statement_of_a_fetch_reads_no_tombstones(vendor):
     assert "personas_erasure " not in sql
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite has one writer at a time")
 def test_of_two_concurrent_erasures_the_second_is_committed_after_the_first(workspace):

@@ -149,6 +149,7 @@ def test_rows_of_a_batch_are_committed_before_their_prompts_are_returned(stage):
 # --- many at once --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_waiting_rows_are_written_together_and_each_gets_its_own_id(stage):
     stage.fetch()
     slow = slow_down(12)
@@ -164,6 +165,7 @@ def test_waiting_rows_are_written_together_and_each_gets_its_own_id(stage):
         assert row.seal == build_ledger_row(row).seal()
 
 
+@pytest.mark.slow
 def test_each_row_of_a_batch_is_checked_on_its_own(stage):
     """A revoked key and a good one in the same statement: one row."""
     key, other = create_key(stage.workspace, "Other", {}, by=BY)
@@ -187,6 +189,7 @@ def test_different_statements_are_not_mixed_in_a_batch(stage):
     assert all(labels[one.ledger_id] == one.row.label for one in served)
 
 
+@pytest.mark.slow
 def test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch):
     stage.fetch()
     sql, draft, seal = a_draft(stage, monkeypatch)
@@ -266,6 +269,7 @@ def test_fetches_fail_while_the_database_is_down_and_recover_afterwards(stage, m
     assert len(stage.rows) == 2
 
 
+@pytest.mark.slow
 @only_postgres
 def test_a_database_that_does_not_respond_times_out(stage, monkeypatch):
     stage.fetch()
@@ -281,6 +285,7 @@ def test_a_database_that_does_not_respond_times_out(stage, monkeypatch):
     assert stage.fetch().status == 200
 
 
+@pytest.mark.slow
 def test_a_row_that_waits_too_long_for_the_writer_fails(stage, monkeypatch):
     stage.fetch()
     monkeypatch.setattr(ledger_writer, "WAIT_TIMEOUT", 0.1)
@@ -311,6 +316,7 @@ class FaultyConnection:
     def close(self) -> None: ...
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_leaves_no_row_pending_and_the_thread_running(stage, monkeypatch):
     writer, queued = LedgerWriter(), chain([2], repeat(0))
     sql, draft, seal = a_draft(stage, monkeypatch)
@@ -360,6 +366,7 @@ def test_a_child_process_has_its_own_connection_and_thread(stage):
     assert stage.fetch().status == 200
 
 
+@pytest.mark.slow
 def test_a_closed_writer_has_no_thread_and_starts_again(stage):
     for _ in range(2):
         thread = start_writer_thread(stage)

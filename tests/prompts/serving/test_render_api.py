@@ -248,6 +248,7 @@ def test_each_of_many_has_its_own_status_and_row(stage):
     assert results[2]["ledger_id"] == rows[1].pk
 
 
+@pytest.mark.slow
 def test_a_batch_has_at_least_one_and_at_most_fifty(stage):
     one = {"agent": "pilot", "channel": "deck"}
     assert pointers(post(stage, BATCH, {"prompts": []})) == ["/prompts"]

@@ -325,6 +325,7 @@ def test_all_bad_keys_look_alike_and_malformed_ones_cost_no_query(stage, by_alic
     assert len(messages) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [2, pytest.param(4, marks=pytest.mark.hard)])
 def test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice, most):
     """Try all keys with up to `most` restricted dimensions; with two, every pair is covered."""

@@ -27,6 +27,7 @@ def stage(workspace) -> Stage:
     return make_stage(workspace)
 
 
+@pytest.mark.slow
 def test_while_labels_move_text_and_row_are_of_one_version(stage):
     stage.edit("Be wise.")
     pairs: list[tuple[int, str]] = []

@@ -78,6 +78,7 @@ def count_versions(stage: Stage) -> int:
     return PromptVersion.objects.in_workspace(stage.workspace).count()
 
 
+@pytest.mark.slow
 def test_a_record_that_loses_or_gains_its_place_is_reported_without_a_new_version(stage):
     stage.change_layout("ptc")
     assert NO_PLACE_FOR_SOUL in warnings(stage)

@@ -18,7 +18,7 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
     shared_workspace,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture(name="keys")

@@ -166,6 +166,7 @@ def test_edited_lines_are_highlighted_and_every_span_names_its_source(deck: Deck
     assert "1 line removed" in get_text(gone)
 
 
+@pytest.mark.slow
 def test_another_layout_and_channel_can_be_previewed(deck: Deck, as_alice: Client) -> None:
     pilot = deck.agents[0]
     channels = [make_channel(deck.workspace, "bridge", formatting="Short."), deck.prompt().channel]
@@ -199,6 +200,7 @@ def test_field_errors_are_shown_and_the_last_valid_preview_stays(deck: Deck, as_
     assert re.search(r'id="id_label_mistake"[^>]*hx-swap-oob="true"></div>', good.content.decode())
 
 
+@pytest.mark.slow
 def test_a_preview_stores_nothing(deck: Deck, as_alice: Client, django_assert_max_num_queries: Any) -> None:
     as_alice.get(studio_url())
     with django_assert_max_num_queries(MOST_QUERIES) as queries:
@@ -210,6 +212,7 @@ def test_a_preview_stores_nothing(deck: Deck, as_alice: Client, django_assert_ma
     assert not FormDraft.objects.in_workspace(deck.workspace).exists()
 
 
+@pytest.mark.slow
 def test_the_editor_reads_the_stored_version_with_few_queries(
     deck: Deck, as_alice: Client, django_assert_max_num_queries: Any
 ) -> None:
@@ -225,6 +228,7 @@ def test_the_editor_reads_the_stored_version_with_few_queries(
             assert as_alice.get(studio_url(part=part)).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_draft_takes_few_queries_with_every_kind_of_part(
     deck: Deck, as_alice: Client, django_assert_max_num_queries: Any
 ) -> None:
@@ -289,6 +293,7 @@ def test_budget_cached_share_and_scan_findings_are_shown(deck: Deck, as_alice: C
     assert "dr-glyph" in response.content.decode()
 
 
+@pytest.mark.slow
 def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by_alice: Any) -> None:
     pilot = deck.agents[0]
     profile = make_profile(deck.workspace, timezone="Asia/Tokyo")
@@ -325,6 +330,7 @@ def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by
 # --- drafts --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_draft_is_private_and_can_be_discarded(
     deck: Deck, as_alice: Client, as_bob: Client, alice: Any
 ) -> None:
@@ -350,6 +356,7 @@ def test_a_draft_is_private_and_can_be_discarded(
     assert "You saved this draft" not in get_text(as_alice.get(studio_url()))
 
 
+@pytest.mark.slow
 def test_an_invalid_draft_is_kept(deck: Deck, as_alice: Client) -> None:
     assert as_alice.post(studio_url("save"), soul_form("Half a", name="")).status_code == 302
     page = as_alice.get(studio_url())
@@ -426,6 +433,7 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
     assert sentence in get_text(page)
 
 
+@pytest.mark.slow
 def test_the_button_names_its_effect_and_is_red_if_production_changes(deck: Deck, as_alice: Client) -> None:
     as_alice.post(studio_url("review"), soul_form())
     page = as_alice.get(studio_url("review")).content.decode()
@@ -443,6 +451,7 @@ def test_the_button_names_its_effect_and_is_red_if_production_changes(deck: Deck
     assert "Save (no prompts affected)" in as_alice.get(same["Location"]).content.decode()
 
 
+@pytest.mark.slow
 def test_applying_saves_with_the_message_and_deletes_the_draft(
     deck: Deck, as_alice: Client, alice: Any
 ) -> None:
@@ -469,6 +478,7 @@ def test_an_unreleased_version_links_to_the_release_request(deck: Deck, as_alice
     assert "/w/harbour/releases/new/?agent=pilot" in page.content.decode()
 
 
+@pytest.mark.slow
 def test_a_conflicting_save_is_shown_and_not_overwritten(
     deck: Deck, as_alice: Client, as_bob: Client
 ) -> None:
@@ -526,6 +536,7 @@ def test_a_viewer_can_read_but_not_write(deck: Deck) -> None:
     assert client.get(studio_url("review")).status_code == 403
 
 
+@pytest.mark.slow
 def test_outsiders_and_foreign_parts_get_404(
     deck: Deck, elsewhere_deck: Deck, as_mallory: Client, as_alice: Client
 ) -> None:
@@ -548,6 +559,7 @@ def test_outsiders_and_foreign_parts_get_404(
     assert named.status_code == 422
 
 
+@pytest.mark.slow
 def test_an_agent_without_channels_and_an_empty_workspace_show_hints(alice: User, as_alice: Client) -> None:
     make_workspace("Quay", owner=alice)
     assert "No agents yet" in get_text(as_alice.get("/w/quay/studio/"))
@@ -559,6 +571,7 @@ def test_an_agent_without_channels_and_an_empty_workspace_show_hints(alice: User
     assert "No drafts" in get_text(as_alice.get("/w/quay/drafts/"))
 
 
+@pytest.mark.slow
 def test_the_review_creates_a_new_part(deck: Deck, as_alice: Client) -> None:
     page = as_alice.get(studio_url(part="memories:"))
     assert "New memory" in get_text(page)
@@ -582,6 +595,7 @@ def test_a_message_is_reduced_to_one_line_without_control_characters(deck: Deck,
     assert len(body) == 200
 
 
+@pytest.mark.slow
 def test_a_draft_changed_in_another_tab_is_not_applied_unreviewed(
     deck: Deck, as_alice: Client, alice: Any
 ) -> None:
@@ -619,6 +633,7 @@ def test_a_draft_survives_a_failed_save(deck: Deck, alice: Any, by_alice: Any) -
     assert list_drafts(deck.workspace, alice).count() == 1
 
 
+@pytest.mark.slow
 def test_an_undo_does_not_revert_a_later_change_of_another_member(
     deck: Deck, as_alice: Client, as_bob: Client
 ) -> None:

@@ -118,6 +118,7 @@ def test_an_agent_without_a_source_says_why(agent, source, as_bob):
     assert "This agent is set to read no files." in as_bob.get(context_url(agent)).content.decode()
 
 
+@pytest.mark.slow
 def test_a_working_directory_outside_the_source_is_reported(reader, source, as_bob, root):
     choose_context(
         reader, source, "plain", working_directory="/home/bot/docs", expected=reader.revision, by=BY
@@ -160,6 +161,7 @@ def test_an_archived_source_is_named_as_the_reason(reader, source, as_bob):
     assert "is archived." in as_bob.get(context_url(reader)).content.decode()
 
 
+@pytest.mark.slow
 def test_a_withheld_file_is_shown_here_and_on_the_agents_own_page(reader, source, root, as_bob):
     assert "withheld" not in as_bob.get(context_url(reader)[: -len("context/")]).content.decode()
     approve_file_at(source)
@@ -182,6 +184,7 @@ def test_a_quarantined_file_of_another_folder_does_not_affect_the_agent(reader, 
     assert "withheld" not in as_bob.get(context_url(reader)[: -len("context/")]).content.decode()
 
 
+@pytest.mark.slow
 def test_an_assigned_skill_is_withheld_when_it_is_quarantined(agent, source, root, as_bob):
     path = write_skill(root, "tea")
     refreshed(source)
@@ -194,6 +197,7 @@ def test_an_assigned_skill_is_withheld_when_it_is_quarantined(agent, source, roo
     )
 
 
+@pytest.mark.slow
 def test_pending_and_missing_files_are_shown(workspace, agent, root, as_bob):
     source = make_source(workspace, root, "By hand", approval="manual")
     skill = write_skill(root, "tea")
@@ -217,6 +221,7 @@ def test_an_assigned_untrusted_skill_is_pending(agent, source, root, as_bob):
     assert [file.path for file in as_bob.get(context_url(agent)).context["pending_files"]] == [path]
 
 
+@pytest.mark.slow
 def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, workspace, as_bob):
     twin = write_skill(root, "tea", folder="docs/")
     odd = "docs/.agents/skills/odd/SKILL.md"
@@ -241,6 +246,7 @@ def test_the_pages_of_an_agent_link_to_each_other(reader, as_bob):
         assert context_url(reader) in text
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow_with_the_files(reader, source, root, as_bob):
     as_bob.get(context_url(reader))
 
@@ -264,6 +270,7 @@ def test_the_number_of_queries_does_not_grow_with_the_files(reader, source, root
 # --- live ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_live_part_is_returned_only_after_a_change(reader, source, root, workspace, as_bob):
     mark = as_bob.get(context_url(reader)).context["mark"]
 
@@ -298,6 +305,7 @@ def test_the_live_part_is_returned_only_after_a_change(reader, source, root, wor
 # --- choosing ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_editor_chooses_source_rules_and_folder(agent, source, as_bob):
     response = as_bob.post(
         context_url(agent, "choose/"), form_data(agent, source, harness="pi", working_directory="docs")
@@ -311,6 +319,7 @@ def test_an_editor_chooses_source_rules_and_folder(agent, source, as_bob):
     )
 
 
+@pytest.mark.slow
 def test_an_editor_adds_orders_and_removes_sources(agent, source, workspace, root, as_bob):
     home = make_source(workspace, root, "Home", location="/home/user")
     rows = {"source_2": home.pk, "scope_2": "home", "position_1": 2, "position_2": 1, "scope_1": "project"}
@@ -332,6 +341,7 @@ def test_an_editor_adds_orders_and_removes_sources(agent, source, workspace, roo
     assert [use.source for use in get_reader(as_bob, agent).uses] == [source]
 
 
+@pytest.mark.slow
 def test_saving_the_form_unchanged_keeps_the_choice(reader, source, as_bob):
     before = get_reader(as_bob, reader)
     form = as_bob.get(context_url(reader)).context["form"]
@@ -353,6 +363,7 @@ def test_an_agent_can_be_set_to_read_nothing(reader, as_bob):
     assert get_reader(as_bob, reader) is None
 
 
+@pytest.mark.slow
 def test_a_sub_agent_inherits_until_it_chooses_and_again_after_dropping_its_choice(
     reader, source, workspace, as_bob
 ):
@@ -382,6 +393,7 @@ BAD_CHOICES = {
 }
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_an_invalid_choice_shows_the_field_error_and_changes_nothing(reader, source, as_bob, chosen):
     for case, (values, field) in chosen(BAD_CHOICES.items()):
@@ -416,6 +428,7 @@ def test_a_foreign_source_is_not_among_the_choices(agent, elsewhere, root, as_bo
     assert not AgentContext.unscoped.filter(agent=agent).exists()
 
 
+@pytest.mark.slow
 def test_an_archived_source_is_offered_only_to_agents_that_have_it(reader, source, workspace, as_bob):
     Source.unscoped.filter(pk=source.pk).update(archived_at=timezone.now())
     other = make_agent(workspace, "other")
@@ -424,6 +437,7 @@ def test_an_archived_source_is_offered_only_to_agents_that_have_it(reader, sourc
     assert as_bob.post(context_url(other, "choose/"), form_data(other, source)).status_code == 422
 
 
+@pytest.mark.slow
 def test_the_later_of_two_editors_sees_a_conflict_and_can_save_again(reader, source, as_bob):
     late = form_data(reader, source, harness="pi")
     edit_record(reader, {"description": "Meanwhile."}, expected=reader.revision, by=BY)

@@ -76,6 +76,7 @@ def test_an_agent_without_a_source_judges_by_its_layout(workspace, source):
     assert (list_used(moltis), list_used(nova)) == (["tea"], [])
 
 
+@pytest.mark.slow
 def test_the_inbox_the_library_and_the_file_page_say_for_whom_a_skill_is_valid(source, workspace, as_alice):
     make_reader(source, "olga", "opal")
     make_reader(source, "pia", "pi")

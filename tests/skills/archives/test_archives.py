@@ -55,6 +55,7 @@ LARGE = {"more entries than 16 bits"}
 # --- archives ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R8", counts="files")
 @pytest.mark.parametrize(
     "case",
@@ -109,6 +110,7 @@ def test_an_archive_of_more_files_than_16_bits_can_count_is_read_whole():
     assert bundle.refusals == ()
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_no_more_memory_than_is_allowed():
     data = archive(*[Part(f"{at}.md", bytes(10**6), packed=BOMB) for at in range(200)])
     tracemalloc.start()
@@ -260,6 +262,7 @@ def test_the_original_is_valid():
     assert dict(check_mutant(ORIGINAL).files) == FILES
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R8")
 def test_changed_bytes_never_break_out(record_property):
     tried = []
@@ -302,6 +305,7 @@ def test_cut_and_added_bytes_never_break_out(record_property):
     record_property("mutations", len(tried))
 
 
+@pytest.mark.slow
 def test_every_single_changed_byte_is_noticed_or_harmless():
     """Change each byte: accepted files are unchanged, except for the flag of a name or a comment."""
     for at in range(len(ORIGINAL)):

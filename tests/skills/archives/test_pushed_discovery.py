@@ -66,6 +66,7 @@ TREES = st.sets(
 )
 
 
+@pytest.mark.slow
 @given(TREES, st.sampled_from([[harness] for harness in ALL] + [ALL, []]), st.sampled_from([20, 2, 1, 0]))
 @settings(max_examples=examples(50, hard=400), deadline=None)
 def test_a_push_gives_what_a_folder_with_these_files_gives(tree, harnesses, depth):

@@ -11,6 +11,8 @@ import pytest
 from tests.skills.discovery import discovery_limits, discovery_links, discovery_places
 from tests.skills.discovery.discovery_stage import Case, Stage, findings
 
+pytestmark = pytest.mark.slow
+
 CASES: list[Case] = [
     *(*discovery_links.LINKS, *discovery_links.KINDS, *discovery_limits.SIZES, *discovery_limits.NAMES),
     *(*discovery_limits.NUMBERS, *discovery_limits.PERMISSIONS, *discovery_places.WORKING_DIRECTORIES),

@@ -16,7 +16,7 @@ from tests.skills.discovery.discovery_stage import findings
 from tests.skills.discovery.test_discovery import CASES, stage
 
 __all__ = ["stage"]
-pytestmark = [pytest.mark.planted, pytest.mark.promise("R8")]
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R8"), pytest.mark.slow]
 BY_NAME = {case.name: case for case in CASES}
 
 

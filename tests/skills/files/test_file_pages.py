@@ -128,6 +128,7 @@ def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_f
     assert "Changes from live revision 1 to revision 2" in page
 
 
+@pytest.mark.slow
 def test_a_active_change_is_compared_with_the_last_approved_revision(source, root, as_bob):
     approve_file_at(source)
     for text in ("Be brief.\n", "Be brief and kind.\n"):
@@ -159,6 +160,7 @@ def test_a_binary_file_shows_escaped_bytes_and_the_problem(source, root, as_bob)
     assert "Then \\xff not." in as_bob.get(file_url(file_at(source), "revisions/2/")).content.decode()
 
 
+@pytest.mark.slow
 def test_a_missing_file_says_so_and_whether_its_removal_was_approved(source, root, as_bob):
     (root / "AGENTS.md").unlink()
     refreshed(source)
@@ -201,6 +203,7 @@ def test_an_erased_revision_has_a_page_that_says_so(source, as_bob):
     assert as_bob.get(file_url(file, "revisions/1/raw/")).status_code == 404
 
 
+@pytest.mark.slow
 def test_too_many_lines_are_not_compared_and_it_says_so(source, root, as_bob):
     approve_file_at(source)
     write(root / "AGENTS.md", "\n" * 30_000)
@@ -223,6 +226,7 @@ def copy_revision(revision, number):
     return duplicate
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow_with_the_history(source, root, as_bob):
     file = file_at(source)
     as_bob.get(file_url(file))
@@ -255,6 +259,7 @@ def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     assert by_bob.filter(verb="approved", kind="file").count() == 1
 
 
+@pytest.mark.slow
 def test_a_digest_that_was_not_viewed_is_not_approved(source, as_bob):
     file = file_at(source)
     for digest in ("", "0" * 64, "x" * 5_000):
@@ -316,6 +321,7 @@ BAD_WAIVERS = {
 }
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_an_invalid_waiver_shows_the_field_error_and_changes_nothing(poisoned, as_reviewer, chosen):
     for case, (values, field) in chosen(BAD_WAIVERS.items()):
@@ -327,6 +333,7 @@ def test_an_invalid_waiver_shows_the_field_error_and_changes_nothing(poisoned, a
         assert not Waiver.unscoped.exists(), case
 
 
+@pytest.mark.slow
 def test_a_waiver_applies_only_to_the_viewed_content(poisoned, root, as_reviewer):
     data = waiver_data(poisoned)
     write(root / POISONED, POISON + "And worse.\n")
@@ -342,6 +349,7 @@ def test_nothing_is_waived_where_nothing_is_in_quarantine(source, as_alice):
     assert "This file is not in quarantine." in response.content.decode()
 
 
+@pytest.mark.slow
 def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
     row = waive_findings(poisoned, digest=poisoned.latest.digest, reason="Why not.", until=until, by=BY)
@@ -364,6 +372,7 @@ def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
 # --- skills --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     page = as_bob.get(file_url(tea)).content.decode()
     assert "Trust and approve" in page
@@ -375,6 +384,7 @@ def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     assert "Not trusted: changed since last approval" in as_bob.get(file_url(tea)).content.decode()
 
 
+@pytest.mark.slow
 def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
     write(root / TEA, "---\nname: tea-time\ndescription: Makes tea.\n---\n\nBoil.\n")
     refreshed(source)
@@ -392,6 +402,7 @@ def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
     assert verdicts["opal"].reasons
 
 
+@pytest.mark.slow
 def test_skills_with_the_same_name_are_listed_with_the_winner(tea, as_bob, workspace, agent, root):
     choose_context(agent, tea.source, "plain", working_directory="", expected=agent.revision, by=BY)
     as_bob.post(file_url(tea, "approve/"), {"digest": tea.latest.digest})
@@ -425,6 +436,7 @@ BAD_REACHES: list[tuple[dict[str, object], str]] = [
 ]
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_an_invalid_reach_shows_the_field_error(tea, as_bob, chosen):
     for values, field in chosen(BAD_REACHES):
@@ -484,6 +496,7 @@ ALLOWED_BUTTONS = {
 }
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_each_role_may_use_only_its_own_buttons(tea, workspace, chosen):
     percy = make_user("Percy")
@@ -509,6 +522,7 @@ def test_a_viewer_sees_no_buttons(poisoned, workspace):
     assert f'action="{file_url(poisoned)}' not in page
 
 
+@pytest.mark.slow
 def test_an_outsider_gets_404_for_a_file(tea, as_mallory, as_bob, elsewhere):
     pages = ("", "revisions/1/", "revisions/1/raw/", "export/")
     assert {as_mallory.get(file_url(tea, page)).status_code for page in pages} == {404}

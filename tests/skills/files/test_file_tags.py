@@ -167,6 +167,7 @@ def test_equal_texts_have_no_changed_line():
     assert (part.kind, part.size) == ("fold", 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["\u200b" * 85_000, "a\u200b" * 60_000, "\u202e\n" * 20_000, "\n" * 20_000, "<" * 250_000]
 )

@@ -96,6 +96,7 @@ def test_many_findings_are_cut_and_counted(workspace):
     assert "and 81 more" in panel
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_every_kind_of_record_shows_findings(workspace, as_bob, chosen):
     text = f"Hidden{HIDDEN} words"

@@ -16,7 +16,7 @@ from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # 
 from tests.factories import BY, join, make_agent, make_source, make_user, refreshed, signed_in
 from tests.skills.files.file_samples import GOOD, approve_file_at, file_at, write
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 TOKEN = "ghp" + "_" + "Zr8Kq2Vx7Lm4Nw9Tb3Yc6Hd1Jf5Sg0PaQeRu"
 PASSWORD = "hunter" + "-zwei"
 SECRETS = f"Use {TOKEN} here.\nAnd postgres://app:{PASSWORD}@db.internal/app there.\n"

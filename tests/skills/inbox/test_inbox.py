@@ -133,6 +133,7 @@ def test_pending_files_are_shown_by_severity_with_reasons(source, inbox, as_bob)
     assert "Inbox updated" not in page
 
 
+@pytest.mark.slow
 def test_the_preview_shows_changes_with_hidden_characters_visible(
     source, inbox, as_bob, as_mallory, as_alice
 ):
@@ -169,6 +170,7 @@ def test_files_of_an_archived_source_are_not_shown(source, inbox, as_bob):
     assert list_statuses(as_bob.get(inbox)) == []
 
 
+@pytest.mark.slow
 def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
     assert "Add a source" in as_alice.get(CABIN).content.decode()
     assert "when an owner or admin adds a folder" in as_bob.get(CABIN).content.decode()
@@ -176,6 +178,7 @@ def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
     assert "All done" in as_bob.get(CABIN).content.decode()
 
 
+@pytest.mark.slow
 def test_status_source_and_search_filter_the_inbox_and_are_counted(source, inbox, as_bob, workspace, root):
     other = make_source(workspace, root / "new", "Other files")
     refreshed(other)
@@ -200,6 +203,7 @@ def test_status_source_and_search_filter_the_inbox_and_are_counted(source, inbox
     assert list_statuses(as_bob.get(inbox, {"source": "elsewhere"})) == []
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_invalid_parameters_show_the_unfiltered_inbox(source, inbox, as_bob, chosen):
     odd = [{"status": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}]
@@ -207,6 +211,7 @@ def test_invalid_parameters_show_the_unfiltered_inbox(source, inbox, as_bob, cho
         assert list_statuses(as_bob.get(address, captured)) == STATUSES, (address, captured)
 
 
+@pytest.mark.slow
 def test_the_inbox_counts_the_agents_that_read_a_file(source, inbox, as_bob, workspace, root):
     for number in range(3):
         agent = make_agent(workspace, f"reader-{number}")
@@ -235,6 +240,7 @@ def test_the_inbox_counts_the_agents_a_skill_is_assigned_to(cabin, tmp_path, as_
     assert "Not used in prompts until someone trusts it." in response.content.decode()
 
 
+@pytest.mark.slow
 def test_refusals_of_the_last_refresh_are_shown_unless_they_have_a_row(source, inbox, as_bob, root):
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe/AGENTS.md")
@@ -279,6 +285,7 @@ def list_queries(browser, address):
     return [query["sql"][:90] for query in captured]
 
 
+@pytest.mark.slow
 def test_the_inbox_needs_few_queries_whatever_its_length(source, inbox, as_bob, workspace, root):
     agent = make_agent(workspace, "reader")
     choose_context(agent, source, "plain", working_directory="new", expected=agent.revision, by=BY)
@@ -313,6 +320,7 @@ def test_the_sidebar_counts_pending_files_with_one_query(source, workspace, as_b
     assert re.search(r'dr-nav-count"[^>]*>5<', as_bob.get(f"/w/{workspace.slug}/members/").content.decode())
 
 
+@pytest.mark.slow
 def test_a_long_inbox_has_pages(cabin, tmp_path, as_bob):
     source = make_source(cabin, tmp_path)
     for number in range(53):
@@ -331,6 +339,7 @@ def has_changed(browser, inbox, mark):
     return browser.get(f"{inbox}live/", {"seen": mark}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_poll_returns_content_only_after_a_change(source, inbox, as_bob, root, workspace):
     def mark():
         return as_bob.get(inbox).context["mark"]
@@ -362,6 +371,7 @@ def test_one_settled_while_another_arrives_is_a_change(source, inbox, as_bob, ro
     assert has_changed(as_bob, inbox, seen_mark)
 
 
+@pytest.mark.slow
 def test_the_live_part_announces_the_update_and_keeps_checked_boxes(source, inbox, as_bob, root):
     changed, new = file_at(source, "changed/AGENTS.md"), file_at(source, "new/AGENTS.md")
     checked = [
@@ -395,6 +405,7 @@ def test_checkbox_values_are_short_and_expanded_from_the_page(source, inbox, as_
     assert list_statuses(as_bob.post(f"{inbox}approve/", data, follow=True)) == STATUSES[:-1]
 
 
+@pytest.mark.slow
 def test_all_files_of_the_page_can_be_approved_at_once(source, inbox, as_bob):
     rows = [row for row in as_bob.get(inbox).context["rows"] if row.is_approvable]
     data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "everything": "1"}
@@ -425,6 +436,7 @@ def test_a_quarantined_file_cannot_be_approved_from_the_inbox(source, inbox, as_
 ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]]
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):

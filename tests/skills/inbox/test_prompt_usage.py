@@ -15,7 +15,7 @@ from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # 
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.skills.files.file_samples import GOOD, POISON, file_at, write
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SKILL = ".agents/skills/folder/SKILL.md"
 HELD, NOT_HELD = "This revision is live in prompts.", "This revision is live, but no prompt contains it."
 

@@ -101,6 +101,7 @@ def test_a_hidden_skill_is_shown_with_the_winner(reader, as_bob):
     assert "foreign" not in page
 
 
+@pytest.mark.slow
 def test_the_tabs_of_an_agent_with_files_need_few_queries(reader, as_bob, django_assert_max_num_queries):
     for tab in ("", "skills/", "context/", "channels/"):
         path = f"/w/harbour/agents/{reader.slug}/{tab}"
@@ -126,6 +127,7 @@ def test_the_reader_of_one_agent_equals_its_reader_among_all(workspace, reader):
     assert (inherited.chosen_by, inherited.working_directory) == (reader, "docs")
 
 
+@pytest.mark.slow
 def test_a_discovered_soul_is_shown_on_the_agents_own_page(workspace, source, as_bob):
     agent = make_agent(workspace, "helm")
     path = f"/w/harbour/agents/{agent.slug}/"

@@ -166,6 +166,7 @@ def test_a_changed_skill_is_listed_with_the_text_in_force(workspace, source, tre
     assert (row.status, row.description) == ("pending", "Makes tea.")
 
 
+@pytest.mark.slow
 def test_the_list_needs_few_queries_whatever_its_length(workspace, source, tree, as_bob):
     agents = [make_agent(workspace, f"reader-{number}") for number in range(3)]
     for agent in agents:
@@ -191,6 +192,7 @@ def test_the_list_needs_few_queries_whatever_its_length(workspace, source, tree,
     assert len([sql for sql in own if 'FROM "personas_user"' not in sql]) <= 10, "\n".join(own)
 
 
+@pytest.mark.slow
 def test_fifty_skills_make_a_page(elsewhere, as_mallory):
     for number in range(52):
         make_skill(elsewhere, f"skill-{number:02}")
@@ -208,6 +210,7 @@ def test_outsiders_and_other_workspaces_see_no_skills(workspace, elsewhere, sour
 # --- namesakes ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_skills_with_the_same_name_are_marked_and_the_record_wins(workspace, source, as_bob):
     reader = make_agent(workspace, "reader")
     choose_source(reader, source, "opal")
@@ -239,6 +242,7 @@ def test_a_skill_with_a_unique_name_is_not_marked(workspace, source, as_bob):
     assert [row.namesakes for row in rows.values()] == [1]
 
 
+@pytest.mark.slow
 def test_the_counts_of_the_list_equal_the_contexts_of_the_agents(workspace, source, tree):
     """The counts of the list, computed for all agents at once, equal those of each agent's context."""
     agents = [make_agent(workspace, f"agent-{number}") for number in range(6)]
@@ -356,6 +360,7 @@ def post_check(browser, workspace, values, of=""):
     return response
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_a_check_reports_the_same_errors_as_saving(workspace, as_bob, chosen):
     make_skill(workspace, "tea")
@@ -424,6 +429,7 @@ def test_viewers_may_not_check_and_get_is_rejected(workspace, bob, as_bob, as_ma
 # --- trust ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_trust_policy_is_shown_and_owners_change_it(workspace, source, as_alice):
     address = f"/w/{workspace.slug}/skills/"
     assert "need approval before agents can use them" in as_alice.get(address).content.decode()

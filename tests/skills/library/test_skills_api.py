@@ -46,6 +46,7 @@ TEA = {"name": "tea", "description": "Makes tea.", "body": "Boil water."}
 # --- written here --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_skill_is_created_assigned_and_versioned(admin: TrueApi, mira: Agent) -> None:
     created = admin.post("skills", {**TEA, "agents": ["mira"], "metadata": {"origin": "kitchen"}})
     assert created.status_code == 201, created.content
@@ -107,6 +108,7 @@ def test_foreign_agents_and_skills_look_like_missing_ones(
         assert admin.call(method, "skills/secret", body, If_Match="*").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_limited_key_reads_the_skills_of_its_agents_and_changes_none(
     narrow_admin: TrueApi, narrow_bot: TrueApi, workspace: Workspace, mira: Agent, nils: Agent
 ) -> None:
@@ -174,6 +176,7 @@ def test_an_import_sent_twice_creates_one_skill(admin: TrueApi) -> None:
 # --- found ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     [row] = admin.get("discovered-skills").json()["items"]

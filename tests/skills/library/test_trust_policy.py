@@ -83,6 +83,7 @@ def test_without_untrusted_skills_in_use_nothing_is_asked(workspace, reader, as_
     assert list_used(reader) == ["soup", "tea"]
 
 
+@pytest.mark.slow
 def test_a_kept_skill_waits_again_when_its_text_changes(workspace, reader, tmp_path, as_alice):
     post(as_alice, workspace, in_use="keep")
     write_skill(tmp_path, "tea", description="Makes coffee.")

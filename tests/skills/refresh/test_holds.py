@@ -253,6 +253,7 @@ def page(source, name: str = "detail") -> str:
     return reverse(f"sources:{name}", args=[source.workspace.slug, source.slug])
 
 
+@pytest.mark.slow
 def test_the_source_page_and_the_inbox_show_the_hold_and_confirm_it(source, tree, as_alice):
     empty(tree)
     held = refreshed(source)
@@ -269,6 +270,7 @@ def test_the_source_page_and_the_inbox_show_the_hold_and_confirm_it(source, tree
     assert used_paths(source) == []
 
 
+@pytest.mark.slow
 def test_the_inbox_is_polled_anew_when_a_hold_begins(source, tree, as_alice):
     live = reverse("inbox:live", args=[source.workspace.slug])
     list_url = reverse("inbox:list", args=[source.workspace.slug])
@@ -279,6 +281,7 @@ def test_the_inbox_is_polled_anew_when_a_hold_begins(source, tree, as_alice):
     assert "5 files are missing from" in as_alice.get(live, {"seen": mark}).content.decode()
 
 
+@pytest.mark.slow
 def test_a_stale_confirmation_is_refused_with_a_message(source, tree, as_alice):
     remove(tree, *NAMES[:3])
     held = refreshed(source)
@@ -290,6 +293,7 @@ def test_a_stale_confirmation_is_refused_with_a_message(source, tree, as_alice):
     assert not RefreshRun.objects.in_workspace(source.workspace_id).filter(status="queued").exists()
 
 
+@pytest.mark.slow
 def test_the_fleet_counts_a_held_source(source, tree, as_alice):
     empty(tree)
     refreshed(source)

@@ -91,6 +91,7 @@ def test_of_many_who_claim_at_once_one_succeeds(source):
     assert len([one for one in claims if one]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_requests_claims_and_sweeps_never_overlap(source):
     """Each thread mixes all operations; afterwards every run has exactly one end."""
@@ -142,6 +143,7 @@ def test_a_refresh_can_be_requested_while_another_is_being_stored(source):
     assert answer.result() == ["queued"]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_run_does_not_start_before_its_request_is_committed(source):
     """A push and its request are one transaction; a faster worker must wait for it."""

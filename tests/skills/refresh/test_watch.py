@@ -161,6 +161,7 @@ def runs_asked() -> int:
     return RefreshRun.unscoped.count()
 
 
+@pytest.mark.slow
 class TestWatcher:
     """All tests share one watcher and one worker."""
 

@@ -27,7 +27,7 @@ from tests.skills.job_stage import (
 )
 from tests.workers import wait_for
 
-pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 # Long enough to refresh three files, short enough to wait until it expires.
 SHORT_LEASE = 3.0

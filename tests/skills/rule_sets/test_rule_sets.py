@@ -182,6 +182,7 @@ def test_saving_what_is_there_already_changes_nothing(workspace, source, as_alic
     assert causes(source) == []
 
 
+@pytest.mark.slow
 def test_a_kind_is_switched_off_and_on(workspace, source, as_alice):
     rules = as_alice.get(address(workspace, "edit/")).context["form"]["rules"].value()
     save(as_alice, workspace, rules, kinds=["context"])
@@ -252,6 +253,7 @@ def test_a_reset_and_its_undo_request_refreshes(workspace, source, as_alice):
     assert causes(source) == ["rules", "rules", "rules"]
 
 
+@pytest.mark.slow
 def test_history_shows_json_and_an_old_revision_comes_back(workspace, source, as_alice):
     save(as_alice, workspace, with_paths("HOUSE.md"))
     save(as_alice, workspace, with_paths("ROOF.md"), revision=1)

@@ -293,6 +293,7 @@ ODD = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(ODD | st.text(), max_size=12).map("".join), st.sampled_from(["context", "skill", "typed"]))
 @settings(max_examples=examples(40, hard=200), deadline=None)
 def test_whatever_the_text_findings_are_ordered_bounded_and_in_it(text, kind):
@@ -461,6 +462,7 @@ def as_scanned(rule: ScanRule) -> Callable[[str], object]:
     return lambda text: list(islice(rule.find(text), MAX_FINDINGS + 1))
 
 
+@pytest.mark.slow
 @EACH_RULE
 @pytest.mark.parametrize("sizes", [SIZES, pytest.param(BEYOND, marks=pytest.mark.hard)], ids=max)
 def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
@@ -478,6 +480,7 @@ def test_a_scan_of_the_largest_file_full_of_bait_takes_linear_time(bait):
     assert is_linear_at_last(scan_all, partial(repeated, bait, before="---\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("pattern", "bait"),
@@ -489,6 +492,7 @@ def test_a_slow_pattern_would_be_noticed(pattern, bait):
     assert not is_linear(lambda text: list(slow.finditer(text)), partial(repeated, bait, after="!"), sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_quick_work_that_is_not_linear_is_noticed_at_the_sizes_of_every_run():
     """The fastest search of a regex, for one character, restarted at every fiftieth position."""

@@ -18,6 +18,8 @@ from tests.example_counts import examples
 from tests.processor_time import measure_seconds
 from tests.skills.skill_format.skill_corpus import HEAD, SAMPLES, SOUND, Case, reference_accepts
 
+pytestmark = pytest.mark.slow
+
 AWKWARD = [
     "no", "null", "~", "1.10", "2024-01-01", "a: b", "a #b", "'a'", '"a"', "\\n", "a\nb", " a", "a\n", "\na",
     "a\n---\nb", "- a", "? a", "[a", "{a", "&a", "*a", "!a", "|", ">", "%a", "@a", "---", "...", "\ta\n b",

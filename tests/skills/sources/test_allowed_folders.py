@@ -153,6 +153,7 @@ TABLES = ("source", "contextfile", "refreshrun", "filerevision", "pushedfile", "
 EMPTY_TABLES = ("waiver", "agentcontext", "fileagent")
 
 
+@pytest.mark.slow
 def test_everything_else_is_read_only(workspace, root, as_operator):
     refreshed(make_source(workspace, root))
     for table in (*TABLES, *EMPTY_TABLES):

@@ -159,6 +159,7 @@ def test_hard_links_are_allowed_in_the_form_of_a_folder(workspace, source, as_ad
     assert not Source.objects.in_workspace(workspace).get(slug="pushed").allow_hard_links
 
 
+@pytest.mark.slow
 def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source, tree, as_alice):
     refreshed(source)
     (tree / "AGENTS.md").rename(tree / "moved.md")
@@ -181,6 +182,7 @@ def test_links_that_are_not_followed_are_shown_with_their_reasons(source, tree, 
     assert "link to another folder of the source" in text
 
 
+@pytest.mark.slow
 def test_a_skill_that_refers_to_a_file_outside_its_folder_is_named_in_each_run(source, tree, as_alice):
     skill = tree / ".agents" / "skills" / "tea"
     skill.mkdir(parents=True)
@@ -223,6 +225,7 @@ BAD_INPUT: list[tuple[str, object, str]] = [
 ]
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_bad_input_is_named_under_its_field(source, as_admin, chosen):
     home = source.workspace
@@ -263,6 +266,7 @@ def test_editors_refresh_and_admins_manage(workspace, source, as_bob, as_viewer)
     assert runs_of(source).get().cause == "person"
 
 
+@pytest.mark.slow
 def test_members_see_only_the_buttons_they_may_press_and_none_is_a_link(source, as_alice, as_bob, as_viewer):
     pages = [page_text(browser.get(address(source))) for browser in (as_alice, as_bob, as_viewer)]
     assert ["/refresh/" in page for page in pages] == [True, True, False]
@@ -298,6 +302,7 @@ def test_the_kind_of_a_source_never_changes(source, as_alice):
     assert source.source_kind == "folder"
 
 
+@pytest.mark.slow
 def test_approval_by_a_rule_holds_at_once(workspace, tree, as_alice):
     source = make_source(workspace, tree, "By hand", approval="manual")
     refreshed(source)
@@ -308,6 +313,7 @@ def test_approval_by_a_rule_holds_at_once(workspace, tree, as_alice):
     assert rows.filter(active__isnull=False).count() == 2
 
 
+@pytest.mark.slow
 def test_restoring_a_revision_requests_a_refresh(source, as_alice):
     as_alice.post(address(source, "edit/"), edited(source))
     runs_of(source).delete()
@@ -338,6 +344,7 @@ def test_a_source_that_agents_read_is_not_archived(source, as_alice, agent, by_a
         archive_record(source, by=by_alice)
 
 
+@pytest.mark.slow
 def test_an_archived_source_is_not_refreshed_until_it_is_restored(source, as_alice):
     as_alice.post(address(source, "archive/"))
     answer = as_alice.post(address(source, "refresh/"), follow=True)
@@ -370,6 +377,7 @@ def test_the_list_shows_status_files_and_readers(source, as_alice, agent, by_ali
     )
 
 
+@pytest.mark.slow
 def test_the_list_needs_the_same_number_of_queries_for_any_length(workspace, tree, as_alice, by_alice):
     def list_queries():
         with CaptureQueriesContext(connection) as queries:
@@ -458,6 +466,7 @@ def test_live_parts_are_silent_while_nothing_happens(source, as_viewer):
     assert (quiet.status_code, quiet.content) == (204, b"")
 
 
+@pytest.mark.slow
 def test_progress_is_shown_during_a_refresh(source, as_viewer):
     refreshed(source)
     signature, ended = get_progress_status(as_viewer.get(address(source)))

@@ -74,6 +74,7 @@ def stored(source: Source) -> dict[str, bytes]:
 # --- records -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, allowed_folder: AllowedFolder) -> None:
     assert admin.get("allowed-folders").json()["items"] == [
         {"path": allowed_folder.path, "note": "The shelf"}
@@ -239,6 +240,7 @@ def test_a_refresh_is_requested_and_followed(
     assert ([row["id"] for row in page["items"]], bool(page["next_cursor"])) == ([number], True)
 
 
+@pytest.mark.slow
 def test_a_held_refresh_is_shown_and_confirmed(
     admin: TrueApi, bot: TrueApi, narrow_admin: TrueApi, pushed: Source, workspace: Workspace
 ) -> None:
@@ -282,6 +284,7 @@ def test_an_empty_run_does_not_hide_the_numbers_of_the_one_before(
     assert "<dt>Read</dt><dd>2</dd>" in page
 
 
+@pytest.mark.slow
 def test_a_crowded_folder_is_named_in_the_run(
     admin: TrueApi, allowed_folder: AllowedFolder, tmp_path: Path, workspace: Workspace
 ) -> None:
@@ -316,6 +319,7 @@ def test_hard_links_are_read_only_if_the_source_allows_them(
 # --- pushed files --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, workspace: Workspace) -> None:
     url = f"sources/{pushed.slug}/files/docs/AGENTS.md"
     first = bot.put(url, {"text": GOOD})
@@ -374,6 +378,7 @@ def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source)
         assert file_in(pushed, path).status == status
 
 
+@pytest.mark.slow
 def test_a_complete_push_lets_go_of_the_rest(bot: TrueApi, pushed: Source) -> None:
     push(bot, pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": GOOD})
     push(bot, pushed, {"AGENTS.md": "Now.\n"})
@@ -463,6 +468,7 @@ def test_a_bot_that_may_only_read_pushes_nothing(
     assert reader.get(f"sources/{pushed.slug}/files").status_code == 200
 
 
+@pytest.mark.slow
 def test_waived_content_is_not_listed_as_quarantined(admin: TrueApi, bot: TrueApi, pushed: Source) -> None:
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     [blocked] = push(bot, pushed, {"AGENTS.md": POISON}).json()["quarantined"]

@@ -153,6 +153,7 @@ def strangers_words(source: Source) -> list[str]:
     return [row.text for row in rows if SECRET.strip() in row.text]
 
 
+@pytest.mark.slow
 def test_each_refresh_stays_in_its_own_folder(neighbours, ours, theirs):
     mine, yours = neighbours.opened(ours, theirs)
     assert below(neighbours.ours, mine) == mine
@@ -163,6 +164,7 @@ def test_each_refresh_stays_in_its_own_folder(neighbours, ours, theirs):
     assert len(strangers_words(theirs)) == 2
 
 
+@pytest.mark.slow
 def test_links_to_a_neighbour_are_refused_unread(neighbours, ours):
     lay_links(neighbours)
     [mine] = neighbours.opened(ours)
@@ -210,6 +212,7 @@ def crooked(neighbours: Neighbours, source: Source, folder: str) -> None:
             link.symlink_to(neighbours.theirs)
 
 
+@pytest.mark.slow
 def test_no_spelling_of_a_sources_folder_leads_to_a_neighbour(neighbours, workspace):
     sources = [make_source(workspace, neighbours.ours, f"Way {number}") for number in range(len(CROOKED))]
     for source, folder in zip(sources, CROOKED, strict=True):

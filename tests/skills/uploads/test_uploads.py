@@ -236,6 +236,7 @@ def test_nothing_is_pushed_into_a_folder_or_an_archived_source(source, workspace
     assert not PushedFile.objects.in_workspace(workspace).exists()
 
 
+@pytest.mark.slow
 def test_a_source_never_holds_more_than_one_look_may_read(source):
     push(source, {f"{number}.md": b"" for number in range(DiscoveryCaps().files)})
     with pytest.raises(InvalidBundle, match="at most 2,000 pushed files"):

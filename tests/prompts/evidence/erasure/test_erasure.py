@@ -50,6 +50,7 @@ def prompt_of(agent) -> Any:
     return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
 
 
+@pytest.mark.slow
 def test_an_erased_memory_is_nowhere_in_the_database(pilot, workspace, by_alice):
     memory = make_memory(workspace, SECRET, source="Overheard")
     memory = edit_record(memory, {"text": f"{SECRET} Still."}, expected=memory.revision, by=BY)
@@ -84,6 +85,7 @@ def test_text_of_another_record_is_kept(pilot, workspace, by_alice):
     assert SECRET in get_version_text(prompt_of(pilot).latest)
 
 
+@pytest.mark.slow
 def test_a_profile_is_erased_with_its_names(workspace, by_alice):
     profile = make_profile(
         workspace, "Penhaligon", display_name="Rosamund Penhaligon", notes="Deaf in one ear."

@@ -27,7 +27,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 HAS_ELSEWHERE = False
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits"), pytest.mark.slow]
 SECRET = "The door code of Mrs Penhaligon is 8236."
 
 

@@ -25,7 +25,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 HAS_ELSEWHERE = False
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))

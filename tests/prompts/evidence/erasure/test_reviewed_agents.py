@@ -206,6 +206,7 @@ def test_no_reason_moves_production_to_a_version_that_was_not_approved(stage, re
 # --- roll-backs ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_roll_back_to_an_erased_version_is_refused_with_its_field(stage, by_alice, by_bob, admin):
     release_latest(stage.workspace, stage.prompt, by_alice, by_bob)
     erase_record(stage.memory, reason="She asked for it.", by=by_alice)
@@ -290,6 +291,7 @@ def raise_fault(*args: Any) -> None:
     raise ZeroDivisionError
 
 
+@pytest.mark.slow
 def test_the_api_returns_the_state_of_an_erasure(stage, admin, settings):
     settings.DRAMATIS_BUILD_AT_ONCE = 0
     body = {"kind": "memory", "record": stage.memory.pk, "reason": "She asked for it."}

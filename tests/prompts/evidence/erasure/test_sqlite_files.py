@@ -5,10 +5,13 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.project.backup.backup_stage import ROOT
 from tests.promises.installation import migrated_database
 
 
+@pytest.mark.slow
 def test_erased_text_is_in_no_file_of_the_database(tmp_path):
     command = [sys.executable, "-m", "tests.prompts.evidence.erasure.erase_in_sqlite"]
     with migrated_database(tmp_path, "sqlite") as url:

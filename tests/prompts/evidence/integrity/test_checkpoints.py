@@ -76,6 +76,7 @@ def test_only_changed_heads_are_stored(history):
     assert get_heads_at(second) == get_current_heads(history.workspace.pk)
 
 
+@pytest.mark.slow
 def test_all_heads_are_stored_at_intervals(history, monkeypatch):
     monkeypatch.setattr(checkpoint_signer, "FULL_HEADS_INTERVAL", 2)
     sign_checkpoint(history.workspace.pk)

@@ -150,6 +150,7 @@ def test_a_checkpoint_that_was_not_copied_is_copied_by_the_next_run(stages):
     assert list_workspaces_to_sign() == []
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow_with_the_workspaces(stages):
     def count_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -187,6 +188,7 @@ def test_the_job_signs_all_workspaces_even_if_one_fails(stages, monkeypatch, err
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "value"), [("heads", "{}"), ("heads", "[7]"), ("body", "[]"), ("body", '{"versions": 7}')]
 )

@@ -64,6 +64,7 @@ def record_states() -> set[FindingState]:
 # --- trusted keys --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R18")
 @pytest.mark.promise("R9", "a rewrite with a foreign key")
 def test_a_rewrite_with_a_foreign_key_is_found(history, capsys):
@@ -78,6 +79,7 @@ def test_a_rewrite_with_a_foreign_key_is_found(history, capsys):
             assert FindingState.FAIL in {finding.state for finding in check_record(full=full)}
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.promise("R18")
 def test_a_verification_that_trusts_any_key_is_found(history, capsys, monkeypatch):
@@ -147,6 +149,7 @@ def test_the_doctor_accepts_that_another_process_signs(settings):
 # --- a copy from elsewhere -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R18")
 def test_a_rewrite_with_the_own_key_is_found_against_a_copy(history, copy, capsys):
     """Whoever has the private key can sign another history: only a copy from elsewhere shows that."""
@@ -162,6 +165,7 @@ def test_a_rewrite_with_the_own_key_is_found_against_a_copy(history, copy, capsy
             assert "was rewritten after the checkpoint" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.promise("R18")
 def test_a_comparison_that_skips_the_copy_is_found(history, copy, capsys, monkeypatch):
@@ -172,6 +176,7 @@ def test_a_comparison_that_skips_the_copy_is_found(history, copy, capsys, monkey
         test_a_rewrite_with_the_own_key_is_found_against_a_copy(history, copy, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R18")
 def test_a_rewrite_without_any_key_is_found(history, copy):
     with unguarded():
@@ -180,6 +185,7 @@ def test_a_rewrite_without_any_key_is_found(history, copy):
         assert (verify(), verify("--against", copy)) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R18")
 def test_replaced_files_are_found(history, copy):
     """Files that were signed with another key, in place of those on this machine or elsewhere."""
@@ -204,6 +210,7 @@ def test_a_database_of_an_older_backup_is_found(history, copy, capsys):
         assert (verify(), verify("--against", copy)) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_copy_may_be_behind_and_lack_a_workspace(history, elsewhere, copy, capsys):
     history.reword("Be quick.")
     sign_checkpoint(history.workspace.pk)

@@ -148,6 +148,7 @@ def count_unsealed_rows(table: str, column: str) -> int:
     return 2 if table == "prompts_ledgerentry" and column in {"id", "workspace_id"} else 0
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R9")
 @pytest.mark.parametrize(("flips", "minimum"), [(800, 1), pytest.param(5_000, 20, marks=pytest.mark.hard)])
 def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, minimum, record_property):
@@ -231,6 +232,7 @@ def flip_in_database(
 FLIPPED = "bytes flipped in the database and found"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R9")
 @pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.hard)])
 def test_bytes_flipped_in_the_database_are_found(count, history, tables, record_property):
@@ -239,6 +241,7 @@ def test_bytes_flipped_in_the_database_are_found(count, history, tables, record_
     assert missed == []
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R9")
 @pytest.mark.parametrize("count", [40, pytest.param(5_000, marks=pytest.mark.hard)])
 def test_thousands_of_bytes_flipped_in_the_database_are_found(count, history, tables, record_property):
@@ -255,6 +258,7 @@ def test_thousands_of_bytes_flipped_in_the_database_are_found(count, history, ta
     assert missed == []
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R9")
 @pytest.mark.parametrize("table", APPEND_ONLY_TABLES)
 def test_a_deleted_row_is_found_at_every_position(history, table, record_property):
@@ -371,6 +375,7 @@ def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(his
         assert "it is in the file but not in the database" in {fault.reason for fault in result.faults}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_verification_that_ignores_checkpoints_is_found(history, monkeypatch):
@@ -424,6 +429,7 @@ def test_a_prompt_with_a_wrong_latest_version_is_found(history):
     assert "states version" in first_fault(history)
 
 
+@pytest.mark.slow
 def test_contents_that_do_not_match_their_digest_are_found(history):
     content = Content.objects.in_workspace(history.workspace).filter(erased_at=None).first()
     assert content is not None

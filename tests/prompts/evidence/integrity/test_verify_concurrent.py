@@ -36,6 +36,7 @@ def run_in_own_connection(action) -> None:
         connections.close_all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [4, pytest.param(12, marks=pytest.mark.hard)])
 def test_verification_during_writes_raises_no_false_alarm(workspace, settings, tmp_path, monkeypatch, most):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path

@@ -106,6 +106,7 @@ def test_blocks_are_bounded_and_follow_each_other(settled, monkeypatch):
     assert chain_verdict(settled.workspace).first is None
 
 
+@pytest.mark.slow
 def test_each_workspace_has_its_own_blocks_although_ids_are_shared(settled, elsewhere):
     theirs = make_stage(elsewhere)
     for _ in range(3):
@@ -162,6 +163,7 @@ def test_the_workspace_sealed_longest_ago_comes_first(settled, elsewhere):
 # --- clocks that are wrong -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R18")
 def test_rows_from_the_future_are_sealed_when_they_are_a_minute_old(stage):
     """Their time does not tell their age, so they are sealed a minute after they were first observed."""

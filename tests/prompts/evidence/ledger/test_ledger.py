@@ -72,6 +72,7 @@ def count_prompt_bytes(status: int, body: bytes) -> int:
     return len(body) if status == 200 or b"Be brave." in body else 0
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R5")
 def test_when_the_row_cannot_be_written_no_byte_is_served(stage):
     stage.fetch()
@@ -177,6 +178,7 @@ def ids(workspace, **filters) -> list[int]:
     return [row.pk for row in get_ledger_page(workspace, LedgerFilter(**filters)).rows]
 
 
+@pytest.mark.slow
 def test_rows_are_found_by_every_filter(stage, workspace, elsewhere, by_alice):
     deck, mast = stage.prompt.channel, make_channel(workspace, "mast")
     cook = make_agent(workspace, "cook", channels=[deck, mast])
@@ -296,6 +298,7 @@ def test_outdated_bots_of_other_workspaces_are_not_listed(stage, elsewhere):
     assert list_outdated_bots(elsewhere) == []
 
 
+@pytest.mark.slow
 def test_outdated_bots_take_the_same_number_of_queries_at_any_count(stage, by_alice):
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:

@@ -45,6 +45,7 @@ def key_of(api: Api) -> ApiKey:
     return ApiKey.unscoped.get(digest=key_digest(api.secret))
 
 
+@pytest.mark.slow
 def test_the_ledger_is_listed_newest_first_and_filtered(admin: Api, bot: Api, deck: Deck) -> None:
     first = deck.fetch(bot)
     second = deck.fetch(bot, "cook")
@@ -195,6 +196,7 @@ def test_expired_rows_are_distinguished_from_unknown_rows(admin: Api, deck: Deck
         problem(admin.get(f"ledger/{10**9 + 6}{address}"), 404, "not_found")
 
 
+@pytest.mark.slow
 def test_outdated_bots_are_listed(
     admin: Api, bot: Api, narrow: Api, deck: Deck, scoped: Callable[..., Api]
 ) -> None:

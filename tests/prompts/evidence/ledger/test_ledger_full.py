@@ -53,6 +53,7 @@ def full_ledger() -> Iterator[None]:
         execute(ALLOWING)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("R5")
 def test_when_the_database_rejects_the_row_no_byte_is_served(stage):
     stage.fetch()

@@ -75,6 +75,7 @@ def test_all_served_prompts_are_listed_newest_first(history, bobs):
     assert f"/time-machine/fetches/{history.served[-1].ledger_id}/" in html
 
 
+@pytest.mark.slow
 def test_each_filter_restricts_the_list(history, bobs):
     key = ApiKey.objects.in_workspace(history.workspace).order_by("-pk").first()
     assert key is not None
@@ -105,6 +106,7 @@ def test_time_filters_use_the_users_timezone(history, bobs):
     assert shown_ids(bobs, url(history, query)) == [served.ledger_id for served in history.served[10:6:-1]]
 
 
+@pytest.mark.slow
 def test_pages_continue_by_cursor_and_keep_the_filters(history, bobs, monkeypatch):
     monkeypatch.setattr(ledger_selectors, "DEFAULT_PAGE_SIZE", 3)
     monkeypatch.setattr(ledger_selectors.get_ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
@@ -137,6 +139,7 @@ INVALID_FILTERS = {
 }
 
 
+@pytest.mark.slow
 def test_invalid_filters_show_an_error_at_their_field(history, bobs):
     for query, message in INVALID_FILTERS.items():
         html = get_html(bobs, url(history, f"ledger/?{query}"), 422)
@@ -145,11 +148,13 @@ def test_invalid_filters_show_an_error_at_their_field(history, bobs):
         assert "Try another search or filter." not in html, "nothing was searched"
 
 
+@pytest.mark.slow
 def test_an_invalid_cursor_is_ignored(history, bobs):
     for before in ("x", "-1", "9" * 40, "²"):
         get_html(bobs, url(history, f"ledger/?before={quote(before)}"))
 
 
+@pytest.mark.slow
 def test_the_list_takes_few_queries_at_any_length(history, bobs):
     for _ in range(2):
         with CaptureQueriesContext(connection) as queries:

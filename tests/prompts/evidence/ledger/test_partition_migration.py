@@ -49,6 +49,7 @@ from tests.prompts.serving.serving_stage import (
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite keeps its one table"),
+    pytest.mark.slow,
 ]
 
 

@@ -94,6 +94,7 @@ NOWHERE = {
 }
 
 
+@pytest.mark.slow
 def test_search_errors_are_shown_at_their_field(history, bobs):
     for query, message in NOWHERE.items():
         html = page(bobs, address(history, query), 422)
@@ -127,6 +128,7 @@ def test_all_checks_are_run_on_request(history, bobs):
     assert 'aria-label="Failed"' not in html
 
 
+@pytest.mark.slow
 def test_a_version_that_is_not_active_any_more_can_be_compared_with_now(history, bobs):
     html = page(bobs, at(history, "beginning"))
     assert "?compare=now" in html
@@ -140,6 +142,7 @@ def test_a_version_that_is_not_active_any_more_can_be_compared_with_now(history,
     assert "current" in now
 
 
+@pytest.mark.slow
 def test_a_fetch_is_compared_with_the_same_call_now(history, bobs):
     paths = (address(history, f"fetches/{served.ledger_id}/") for served in history.served[4:])
     behind = next(path for path in paths if "?compare=now" in page(bobs, path))
@@ -148,6 +151,7 @@ def test_a_fetch_is_compared_with_the_same_call_now(history, bobs):
     assert "dr-diff-line is-" in html
 
 
+@pytest.mark.slow
 def test_the_changes_before_and_after_are_one_step_away(history, bobs):
     html = page(bobs, at(history, "beginning"))
     assert 'rel="prev"' not in html
@@ -184,6 +188,7 @@ def test_an_erasure_is_shown_with_its_author(history, bobs):
     assert "has been erased" in page(bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410)
 
 
+@pytest.mark.slow
 def test_other_bytes_than_were_recorded_are_loud(history, bobs):
     served = history.served[-1]
     with unguarded():
@@ -196,12 +201,14 @@ def test_other_bytes_than_were_recorded_are_loud(history, bobs):
         )
 
 
+@pytest.mark.slow
 def test_an_expired_row_is_shown_with_its_date(history, bobs):
     gone = history.served[0].ledger_id
     for more in ("", "text/", "evidence/"):
         assert "was deleted on" in page(bobs, address(history, f"fetches/{gone}/{more}"), 410)
 
 
+@pytest.mark.slow
 def test_tenant_text_is_escaped(history, bobs):
     history.reword("<script>alert(1)</script> & <b>bold</b>")
     html = page(bobs, at(history, "erasure", "latest"))
@@ -240,6 +247,7 @@ def test_the_evidence_is_downloaded_and_verifies(history, bobs):
 # --- outsiders and invalid input -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_strangers_get_404_for_everything(history, mallory, elsewhere):
     client = signed_in(mallory)
     entry = history.served[-1].ledger_id

@@ -81,6 +81,7 @@ def test_explicit_fields_win(workspace, tool):
     assert "### mail\n```\nmail() -> :any\n```\nMail." in stage.fetch().text
 
 
+@pytest.mark.slow
 def test_without_a_description_the_first_sentence_of_the_prompt_is_used(workspace, email_agent, tool):
     stage = make_stage(workspace, layout="ptc", tools=[tool])
     edit(email_agent, description="")
@@ -132,6 +133,7 @@ def test_a_mission_of_the_called_agent_builds_a_version(workspace, stage, commit
     assert "email_agent(prompt :string) -> [:int]" in stage.fetch().text
 
 
+@pytest.mark.slow
 def test_the_signature_of_a_ptc_agent_has_the_result_type(workspace, stage, commit, email_agent):
     """Its prompt ends with this type as `Return format: …`, unless the mission has such a line."""
     values = {"agent": email_agent, "mission": "Sort mail.", "signature": "(box :string) -> {sorted :int}"}

@@ -162,6 +162,7 @@ def test_a_batch_without_retry_fails_for_all_its_agents(pilot, refusing, monkeyp
     assert (len(versions(pilot)), len(versions(refusing))) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [8, pytest.param(30, marks=pytest.mark.hard)])
 def test_the_number_of_statements_does_not_grow_with_the_prompts(pilot, workspace, slack, monkeypatch, many):
     monkeypatch.setattr("prompts.receivers.build_or_enqueue", lambda *_: None)

@@ -180,6 +180,7 @@ def test_a_wide_edit_says_how_many_prompts_are_being_rebuilt(as_bob, crew, setti
     assert "<strong>0 of 4</strong> prompts rebuilt." in html
 
 
+@pytest.mark.slow
 def test_the_page_follows_and_stops_by_itself(as_bob, crew, idle):
     address = find_poll_url(save(as_bob))
     assert as_bob.get(address).status_code == 204
@@ -203,6 +204,7 @@ def test_builds_finished_before_the_page_loads_are_reported_once(as_bob, crew, i
     assert "are rebuilt" not in page(as_bob, "souls/calm/")
 
 
+@pytest.mark.slow
 def test_everybody_sees_it_on_records_and_at_home(as_alice, reworded):
     for path in ("", "souls/calm/", "agents/mate-1/"):
         assert "<strong>0 of 4</strong> prompts rebuilt." in page(as_alice, path)
@@ -226,6 +228,7 @@ def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
     assert "hx-get" not in end
 
 
+@pytest.mark.slow
 def test_problems_stay_at_home_until_they_are_mended(as_bob, crew):
     assert "The layout “" not in page(as_bob)
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="<b>harbour</b>")
@@ -236,6 +239,7 @@ def test_problems_stay_at_home_until_they_are_mended(as_bob, crew):
     assert "The layout “" not in page(as_bob)
 
 
+@pytest.mark.slow
 def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):
     Agent.unscoped.update(layout="harbour")
     build(*crew)

@@ -52,6 +52,7 @@ def request_builds(workspace, count) -> list[int]:
     return ids
 
 
+@pytest.mark.slow
 def test_a_workspace_has_a_few_batches_in_the_queue_however_often_it_asks(workspace, queue):
     ids = request_builds(workspace, 10)
     for _ in range(5):
@@ -59,6 +60,7 @@ def test_a_workspace_has_a_few_batches_in_the_queue_however_often_it_asks(worksp
     assert queue.messages == [(workspace.pk, ids[0:3]), (workspace.pk, ids[3:6])]
 
 
+@pytest.mark.slow
 def test_each_finished_batch_sends_the_next_until_all_are_built(workspace, queue):
     request_builds(workspace, 10)
     tasks.enqueue_rebuilds(workspace.pk)
@@ -68,6 +70,7 @@ def test_each_finished_batch_sends_the_next_until_all_are_built(workspace, queue
     assert not BuildCause.unscoped.exists()
 
 
+@pytest.mark.slow
 def test_a_small_change_of_another_workspace_is_built_before_the_flood_ends(workspace, elsewhere, queue):
     request_builds(workspace, 12)
     tasks.enqueue_rebuilds(workspace.pk)
@@ -79,6 +82,7 @@ def test_a_small_change_of_another_workspace_is_built_before_the_flood_ends(work
     assert order == [workspace.pk] * JOBS + [elsewhere.pk] + [workspace.pk] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_without_the_limit_the_other_workspace_waits_for_all(workspace, elsewhere, queue, settings):
     settings.DRAMATIS_WORKSPACE_JOBS = 1_000

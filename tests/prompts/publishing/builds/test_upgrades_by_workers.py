@@ -8,6 +8,7 @@ from tests.prompts.publishing.builds.upgrade_stage import latest, make_upgraded
 from tests.workers import wait_for
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_workers_carry_an_upgrade_out_by_themselves(workspace, monkeypatch, celery_worker):
     upgraded = make_upgraded(workspace, monkeypatch)

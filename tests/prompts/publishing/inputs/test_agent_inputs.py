@@ -20,7 +20,7 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
     shared_workspace,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def patch_agent(admin: Api, **values: Any) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def list_in_order(text: str, *parts: str) -> list[str]:
 # --- one source -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_layout_prints_absolute_paths_below_the_location(
     workspace: Workspace, agent: Agent, roots: Path
 ):
@@ -135,6 +136,7 @@ def test_without_a_location_paths_are_relative_to_the_root(workspace: Workspace,
     assert "Current working directory: src" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["opal", "pi", "moltis", "dramatis"])
 def test_line_breaks_at_the_end_of_a_file_leave_no_blank_lines(
     workspace: Workspace, agent: Agent, roots: Path, layout: str
@@ -165,6 +167,7 @@ def test_an_agent_overrides_the_location_of_a_source(workspace: Workspace, agent
     assert "## /srv/checkout/AGENTS.md\n" in build(agent, "pi").text
 
 
+@pytest.mark.slow
 def test_a_windows_location_is_joined_with_backslashes(workspace: Workspace, agent: Agent, roots: Path):
     root = roots / "project"
     write_files(root, "AGENTS.md", ".moltis/skills/tea/SKILL.md", ".agents/skills/tea/SKILL.md")
@@ -196,6 +199,7 @@ def test_a_changed_location_reaches_the_prompt(workspace: Workspace, agent: Agen
 # --- working directories --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", [f"{PROJECT}/src", "src", "~/project/src"])
 def test_a_working_directory_is_mapped_to_the_source(
     workspace: Workspace, agent: Agent, roots: Path, directory: str
@@ -231,6 +235,7 @@ def uses(workspace: Workspace, roots: Path) -> list[SourceUse]:
     return [SourceUse(home, "home"), SourceUse(project, "project")]
 
 
+@pytest.mark.slow
 def test_opal_reads_global_skills_from_home_and_context_upwards(
     agent: Agent, roots: Path, uses: list[SourceUse]
 ):
@@ -251,6 +256,7 @@ def test_opal_reads_global_skills_from_home_and_context_upwards(
     assert "odd" not in text
 
 
+@pytest.mark.slow
 def test_pi_prefers_the_projects_system_file_and_reads_the_global_agents_file_first(
     agent: Agent, roots: Path, uses: list[SourceUse]
 ):
@@ -281,6 +287,7 @@ def test_moltis_reads_workspace_files_and_persona_from_home(agent: Agent, roots:
     assert f"### {PROJECT}/CLAUDE.md" in text
 
 
+@pytest.mark.slow
 def test_the_last_of_two_projects_has_the_highest_priority(workspace: Workspace, agent: Agent, roots: Path):
     write_files(roots / "home", "AGENTS.md", ".agents/skills/tea/SKILL.md")
     write_files(roots / "project", "AGENTS.md", ".agents/skills/tea/SKILL.md")
@@ -324,6 +331,7 @@ def test_other_file_names_are_looked_for_in_all_variants(workspace: Workspace, a
     assert "AGENTS.md" not in text
 
 
+@pytest.mark.slow
 def test_additional_skill_folders_are_read_last(agent: Agent, roots: Path, uses: list[SourceUse]):
     write_files(roots / "home", "library/global/SKILL.md")
     write_files(roots / "project", "tools/local/SKILL.md", "tools/tea/SKILL.md", "absolute/deep/SKILL.md")

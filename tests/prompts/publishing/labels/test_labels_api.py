@@ -37,6 +37,7 @@ def grown(deck: Deck) -> Deck:
     return deck
 
 
+@pytest.mark.slow
 def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -> None:
     at = f"{LABELS}/canary"
     put = admin.call("PUT", at, {"version": 1, "note": "Try it"}, If_Match='"0"')

@@ -108,6 +108,7 @@ MORE_KINDS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bodies", [FEW_KINDS, pytest.param(MORE_KINDS, marks=pytest.mark.hard)], ids=["few", "more"]
 )
@@ -179,6 +180,7 @@ def test_only_those_who_edit_may_ask(bot: Api, narrow: Api, deck: Deck, scoped: 
     problem(channelled.post("impact", soul_of(deck, text="x")), 403, "out_of_scope")
 
 
+@pytest.mark.slow
 def test_settings_are_set_level_by_level(admin: Api, bot: Api, deck: Deck) -> None:
     empty = admin.get("prompt-settings/workspace")
     assert (good(empty)["revision"], empty["ETag"][:2]) == (0, '"0')

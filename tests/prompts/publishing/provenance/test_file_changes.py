@@ -66,6 +66,7 @@ def test_unchanged_files_other_origins_and_other_workspaces_are_left_out(
     assert describe_file_changes(elsewhere, [origin(source, 7)]) == {}
 
 
+@pytest.mark.slow
 def test_the_version_page_shows_the_change_next_to_the_text(source, workspace, tmp_path, as_bob):
     agent = make_agent(workspace, "reader", channels=[make_channel(workspace, "deck")])
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)

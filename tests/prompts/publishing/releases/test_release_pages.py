@@ -153,6 +153,7 @@ def test_a_request_needs_a_message_and_a_prompt(as_bob, careful):
     assert not Release.unscoped.exists()
 
 
+@pytest.mark.slow
 def test_what_was_built_after_the_page_was_drawn_is_not_requested(as_bob, careful, soul):
     seen = re.findall(r'name="prompts" value="([^"]+)"', page(as_bob, "releases/new/"))
     reword(soul, "Be wise.")
@@ -177,6 +178,7 @@ def test_nothing_to_release_says_so(as_alice, alice):
 # --- decisions -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_second_person_approves_and_production_moves(as_alice, as_bob, requested):
     assert "need approval from another member" in submit_action(as_bob, 1, "release")
     assert submit_action(as_alice, 1, "approve") == "Release 1: approved."
@@ -203,6 +205,7 @@ def test_an_editor_may_not_approve_reject_or_override(as_bob, requested):
     assert in_production() == []
 
 
+@pytest.mark.slow
 def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested, soul):
     reword(soul, "Be wise.")
     assert "changed after it was requested" in page(as_alice, "releases/1/")
@@ -239,6 +242,7 @@ def test_an_emergency_is_for_admins_has_a_reason_and_shows(admin, requested):
     assert AuditEvent.unscoped.filter(verb="overridden").exists()
 
 
+@pytest.mark.slow
 def test_a_release_of_an_automatic_agent_needs_no_approval(as_bob, workspace, channels, soul, by_alice):
     make_agent(workspace, "quick", soul=soul, channels=channels[:1])
     reword(soul, "Be wise.")
@@ -258,6 +262,7 @@ def test_a_release_that_is_not_there_is_not_found(as_bob, requested):
 # --- changes -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("live")
 def test_the_same_change_is_shown_once_with_its_prompts(as_alice, as_bob, soul):
     reword(soul, "Be wise.")
@@ -322,6 +327,7 @@ def test_what_both_begin_and_end_with_is_left_out():
 # --- lists and labels ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_list_takes_few_queries_whatever_its_length(as_bob, requested):
     page(as_bob, "releases/")  # the first visit writes to the session
     counts = []
@@ -383,6 +389,7 @@ def test_the_author_of_a_change_sees_that_others_must_approve(workspace, as_bob,
     assert "Another member must approve this release" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["releases/new/", "releases/1/"])
 def test_the_number_of_queries_does_not_grow_with_the_prompts(path, as_bob, workspace, stage, by_bob):
     counts = []

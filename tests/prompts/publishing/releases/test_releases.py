@@ -197,6 +197,7 @@ def test_a_build_keeps_a_cause_of_every_author():
     assert author.message == "29"
 
 
+@pytest.mark.slow
 def test_lifting_the_review_releases_nothing(careful, workspace, soul, by_alice, by_bob):
     release_first(workspace, careful, by_alice, by_bob)
     reword(soul, "Be wise.")

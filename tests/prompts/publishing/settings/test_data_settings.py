@@ -43,6 +43,7 @@ def use_ptc(admin: Api) -> None:
     good(admin.patch("agents/pilot", {"layout": "ptc"}, admin.get("agents/pilot")["ETag"]))
 
 
+@pytest.mark.slow
 def test_settings_reach_the_built_ptc_prompt(admin: Api, deck: Deck) -> None:
     use_ptc(admin)
     good(admin.call("PUT", "prompt-settings/workspace", {"list_sample": 4, "mode": "agent"}, If_Match='"0"'))

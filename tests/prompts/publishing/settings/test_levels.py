@@ -106,6 +106,7 @@ def test_scopes_of_a_key_apply_to_agent_and_channel(scoped: Any, deck: Deck) -> 
     good(scoped(agents=["pilot"], channels=["deck"]).get(PROMPT))
 
 
+@pytest.mark.slow
 def test_a_level_that_was_cleared_is_not_listed(admin: Api, as_bob: Any, deck: Deck) -> None:
     page = f"/w/{deck.workspace.slug}/prompt-settings/"
     good(admin.call("PUT", PROMPT, {"hidden": ["email"]}, If_Match='"0"'))
@@ -117,6 +118,7 @@ def test_a_level_that_was_cleared_is_not_listed(admin: Api, as_bob: Any, deck: D
     assert good(admin.get(PROMPT))["hidden"] is None
 
 
+@pytest.mark.slow
 def test_the_page_of_one_prompt_saves_and_offers_a_persona(as_bob: Any, deck: Deck) -> None:
     path = f"/w/{deck.workspace.slug}/prompt-settings/agents/pilot/channels/deck/"
     html = as_bob.get(path).content.decode()

@@ -78,6 +78,7 @@ def test_a_missing_lockfile_is_detected():
     assert not is_lockfile_valid(last, merge_lockfiles([first, last]))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_parts_of_every_stored_version_match_its_digest(workspace):
     for number in range(5):

@@ -30,7 +30,7 @@ from prompts.publishing.releases.services import approve_release, request_releas
 from tests.compiled_queries import compile_again
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 WRITERS = 16
 # For a lock in SQLite, for a lock in PostgreSQL, for a connection of the pool.

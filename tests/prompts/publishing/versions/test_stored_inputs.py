@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given, settings
 
 from core.salted_digests import salt_digest
@@ -34,6 +35,7 @@ def pack(inputs: PromptInputs, encoder: PartEncoder) -> PackedInputs:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(strategies.inputs)
 def test_inputs_are_read_back_and_give_the_same_prompt(inputs):

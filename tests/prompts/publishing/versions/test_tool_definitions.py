@@ -138,6 +138,7 @@ def test_a_page_says_that_definitions_were_erased(desk: Desk, as_alice: Client) 
 # --- replay --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_replay_has_the_definitions_that_the_call_selected(
     desk: Desk, as_alice: Client, admin: Api
 ) -> None:
@@ -251,6 +252,7 @@ def test_sizes_of_erased_text_are_gone(desk: Desk, admin: Api, as_alice: Client)
     assert page.status_code == 200
 
 
+@pytest.mark.slow
 def test_the_prompt_page_shows_the_largest_contributors(desk: Desk, as_alice: Client) -> None:
     for at in range(9):
         make_memory(desk.workspace, f"Fact {at} of the harbour.", agent=desk.agent)

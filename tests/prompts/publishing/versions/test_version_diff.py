@@ -217,6 +217,7 @@ SEGMENTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20, hard=100), deadline=None)
 @given(SEGMENTS, SEGMENTS)
 def test_both_texts_can_be_read_back_section_by_section(before, after):
@@ -254,6 +255,7 @@ def test_hostile_texts_are_compared_in_bounded_time(before, after):
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 def test_many_reordered_segments_are_compared_in_bounded_time():
     numbers = list(range(20_000))
     before = [memory(number) for number in numbers]

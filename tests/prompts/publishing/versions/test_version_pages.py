@@ -151,6 +151,7 @@ def test_a_broken_link_of_the_chain_shows_on_the_timeline(as_bob, prompt):
     assert "Invalid: Contains the hash" in page(as_bob, "agents/pilot/versions/")
 
 
+@pytest.mark.slow
 def test_a_channel_is_chosen_in_the_address(as_bob, workspace, soul, deck):
     bridge = make_channel(workspace, "bridge")
     agent = make_agent(workspace, "mate", soul=soul, channels=[deck, bridge])
@@ -189,6 +190,7 @@ def test_two_selected_versions_redirect_to_a_shareable_url(as_bob, prompt):
     assert "Select two versions to compare." in bad.content.decode()
 
 
+@pytest.mark.slow
 def test_the_timeline_needs_few_queries_whatever_its_length(as_bob, prompt, soul, workspace):
     make_memory(workspace, "A fact.")  # versions with memories are looked up among erasures
     page(as_bob, "agents/pilot/versions/")  # the first visit of a session is noted in it
@@ -334,6 +336,7 @@ def test_moved_segments_are_listed(as_bob, prompt):
 # --- manual label moves --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, prompt):
     back = f"prompts/{prompt.pk}/roll-back/"
     assert "from version 2 back to version 1" in page(as_alice, "agents/pilot/versions/")
@@ -367,6 +370,7 @@ def test_rolling_back_requires_a_reviewer(as_bob, as_reviewer, prompt):
     assert production(prompt) == 1
 
 
+@pytest.mark.slow
 def test_a_label_is_added_moved_and_removed(as_bob, prompt):
     path = f"prompts/{prompt.pk}/versions"
     assert "“canary” now points to version 1." in submit(as_bob, f"{path}/1/label/", {"label": "canary"})
@@ -376,6 +380,7 @@ def test_a_label_is_added_moved_and_removed(as_bob, prompt):
     assert "no label “canary”" in submit(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
 
 
+@pytest.mark.slow
 def test_a_label_moved_concurrently_is_not_overwritten(as_bob, prompt, by_alice):
     path = f"prompts/{prompt.pk}/versions/1/"
     seen = as_bob.get(f"/w/harbour/{path}").context["label_form"].initial["seen"]
@@ -386,6 +391,7 @@ def test_a_label_moved_concurrently_is_not_overwritten(as_bob, prompt, by_alice)
     assert PromptLabel.unscoped.get(name="canary").version.number == 2
 
 
+@pytest.mark.slow
 def test_reserved_and_invalid_labels_are_rejected(as_bob, prompt):
     messages = {
         "production": "Only builds, releases and rollbacks can move",
@@ -404,6 +410,7 @@ def test_only_owners_move_a_protected_label_by_hand(as_bob, prompt, workspace, b
     assert "is protected. Only owners can move it" in messages
 
 
+@pytest.mark.slow
 def test_a_manual_rebuild_shows_its_result(as_bob, pilot, prompt):
     assert "Nothing changed" in submit(as_bob, "agents/pilot/versions/rebuild/")
     archive_record(pilot, by=BY)
@@ -427,6 +434,7 @@ def test_a_record_lists_the_prompts_that_use_it(as_bob, prompt, soul, by_alice):
     assert "since version 1" in page(as_bob, f"holdings/soul/{soul.pk}/")
 
 
+@pytest.mark.slow
 def test_an_edit_shows_how_many_prompts_it_rebuilt(as_bob, prompt, soul, settings):
     form = {"name": "Calm", "text": "Be wise.", "revision": "2"}
     assert "1 prompt rebuilt." in submit(as_bob, "souls/calm/edit/", form)

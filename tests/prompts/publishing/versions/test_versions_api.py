@@ -108,6 +108,7 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
     problem(narrow.get(f"prompt-versions/{digest}/provenance?agent=pilot"), 404)
 
 
+@pytest.mark.slow
 def test_bots_get_metadata_without_text(
     bot: Api, deck: Deck, key_for: Callable[..., Api], workspace: Workspace, alice: User
 ) -> None:
@@ -155,6 +156,7 @@ def test_two_versions_are_compared(admin: Api, deck: Deck) -> None:
     assert missing["errors"][0]["parameter"] == "against"
 
 
+@pytest.mark.slow
 def test_a_sound_version_verifies_and_a_forged_one_does_not(admin: Api, deck: Deck) -> None:
     deck.reword("Be wise.")
     first = deck.version(1)
@@ -209,6 +211,7 @@ TRIGGER_STATEMENTS = {
 }
 
 
+@pytest.mark.slow
 def test_erased_versions_return_410(admin: Api, bot: Api, deck: Deck) -> None:
     memory = make_memory(deck.workspace, "Mrs Penhaligon is fond of tea.", agent=deck.agents[0])
     deck.build()

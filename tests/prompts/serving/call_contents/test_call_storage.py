@@ -39,7 +39,11 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_workspace,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.urls("tests.prompts.serving.fetch_urls"),
+    pytest.mark.usefixtures("stopped_clock"),
+]
 RENDER = "/api/v1/agents/pilot/channels/deck/prompt:render"
 LONG_TEXT = "Answer in the words of the harbour. " * 60
 
@@ -182,6 +186,7 @@ def test_without_its_long_value_a_row_is_still_proved_but_not_replayed(stage):
     assert results["ledger seal"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_changed_or_missing_long_value_is_found_by_verification(stage):
     render(stage, append=LONG_TEXT)
     assert verify_workspace(stage.workspace).first is None
@@ -244,6 +249,7 @@ def test_calls_without_data_are_served_when_the_quota_is_used_up(stage, settings
     assert stage.fetch().status == 200
 
 
+@pytest.mark.slow
 def test_a_value_that_is_already_stored_takes_no_further_bytes(stage, settings):
     settings.DRAMATIS_CALL_BYTES_PER_DAY = 10_000
     for _ in range(20):
@@ -265,7 +271,6 @@ def test_two_processes_together_do_not_exceed_the_quota(stage, settings):
     assert get_stored_bytes(stage) <= 10_000
 
 
-@pytest.mark.usefixtures("stopped_clock")
 def test_most_calls_need_no_statement_for_the_quota(stage, django_assert_num_queries):
     reservations = quota.QuotaReservations()
     reservations.take(stage.workspace.pk, 100)
@@ -317,7 +322,6 @@ def test_contents_stay_as_long_as_the_oldest_row_may_refer_to_them(stage):
     assert list_contents(stage) == contents
 
 
-@pytest.mark.usefixtures("stopped_clock")
 def test_a_value_that_is_used_again_is_marked_with_the_day(stage):
     render(stage, append=LONG_TEXT)
     rows = CallContent.objects.in_workspace(stage.workspace)

@@ -137,6 +137,7 @@ def test_a_channel_without_a_build_is_listed(as_bob, pilot, deck):
 # --- channels ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_channel_shows_versions_size_bots_and_settings(as_bob, workspace, pilot, deck, soul):
     put_settings(workspace, {"token_budget": 4_000}, expected=0, by=BY)
     fox = make_identity(workspace, "Night fox")
@@ -214,6 +215,7 @@ def test_activity_of_other_agents_is_not_listed(as_bob, workspace, pilot):
     assert "Mate" not in html
 
 
+@pytest.mark.slow
 def test_activity_can_be_filtered_by_kind(as_bob, pilot, deck, soul):
     change_soul(soul, "Be wise.")
     roll_back([get_prompt(pilot, deck)], by=BY, note="Too wise.")
@@ -224,6 +226,7 @@ def test_activity_can_be_filtered_by_kind(as_bob, pilot, deck, soul):
     assert as_bob.get("/w/harbour/agents/pilot/activity/?what=nonsense&page=x").status_code == 200
 
 
+@pytest.mark.slow
 def test_long_activity_is_paginated(as_bob, workspace, pilot, monkeypatch):
     monkeypatch.setattr("prompts.studio.agent_pages.activity.ENTRIES_PER_PAGE", 8)
     with transaction.atomic():
@@ -239,6 +242,7 @@ def test_long_activity_is_paginated(as_bob, workspace, pilot, monkeypatch):
     assert as_bob.get("/w/harbour/agents/pilot/activity/?page=9999").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_tabs_take_few_queries(as_bob, workspace, pilot, deck, django_assert_max_num_queries):
     make_agent(workspace, "child", parent=pilot, channels=[deck])
     make_task(workspace, agent=pilot)

@@ -101,11 +101,13 @@ def test_a_release_form_says_when_it_does_not_show_all_selected_prompts(as_bob, 
     assert "Only the first 1 prompts are shown. Request another release for the others." in page
 
 
+@pytest.mark.slow
 def test_invalid_prompt_ids_select_nothing_on_the_release_form(as_bob, careful):
     for value in ("abc", "9" * 40, "1,,x", "٣"):
         assert as_bob.get(f"/w/harbour/releases/new/?prompts={value}").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_bulk_rollback_runs_after_confirmation(as_alice, pilot, careful):
     prompts = [get_prompt(pilot), get_prompt(pilot, "bridge"), get_prompt(careful)]
     response = post_bulk_action(as_alice, "roll-back", *prompts)
@@ -159,6 +161,7 @@ def no_workers(monkeypatch):
     monkeypatch.setattr(breaker, "open_until", float("inf"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_workers")
 def test_few_prompts_are_rebuilt_at_once_and_many_by_the_workers(as_bob, pilot, careful, soul, settings):
     soul.refresh_from_db()
@@ -184,6 +187,7 @@ def test_a_failed_rebuild_is_reported(as_bob, pilot):
     )
 
 
+@pytest.mark.slow
 def test_one_foreign_or_unknown_id_rejects_the_action(as_alice, pilot, elsewhere):
     theirs = make_agent(elsewhere, "spy", channels=[make_channel(elsewhere, "deck")])
     rebuild(theirs)
@@ -210,6 +214,7 @@ def test_an_empty_selection_and_an_unknown_action_are_rejected(as_alice, pilot):
     assert "Select the prompts again" in reloaded.content.decode()
 
 
+@pytest.mark.slow
 def test_each_action_requires_its_own_permission(as_bob, viewers, reviewers, pilot):
     prompt = get_prompt(pilot)
     statuses = {

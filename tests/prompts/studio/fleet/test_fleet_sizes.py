@@ -38,7 +38,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_workspace,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 FEW_QUERIES = ("", "?q=mate&channel=line-1", "?state=over&sort=tokens")
 OTHER_QUERIES = ("?page=2", "?state=stale", "?state=ahead&sort=problems", "?state=ahead&sort=changed")
 

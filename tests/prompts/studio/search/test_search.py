@@ -35,7 +35,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_workspace,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def set_stage(shared: SharedCast) -> None:
