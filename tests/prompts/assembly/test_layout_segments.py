@@ -1,0 +1,218 @@
+"""The segments and reports of the layouts of the seeds: origins, volatility, slots and omitted parts."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from prompts.assembly.builder import build_filled_prompt, build_prompt
+from prompts.assembly.inputs import (
+    Channel,
+    ContextFile,
+    Data,
+    Documentation,
+    Identity,
+    Limits,
+    Memory,
+    PromptInputs,
+    Responsibility,
+    Skill,
+    Text,
+    Tool,
+    UserProfile,
+)
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin
+from prompts.assembly.slots import Session, Slots
+from prompts.assembly.texts.default_soul import DEFAULT_SOUL
+
+FILE = Origin("context_file", "1", 2)
+SKILL = Origin("skill", "3", 4)
+TOOL = Origin("tool", "5", 6)
+SOUL = Origin("soul", "7", 8)
+DATA = Origin("data", "9", 10)
+MISSION = Origin("mission", "11", 12)
+APPEND = Origin("context_file", "13", 14, "/APPEND_SYSTEM.md")
+AGENT = Origin("agent", "15", 16)
+INPUTS = PromptInputs(
+    agent="night-shift",
+    identity=Identity("Tawny"),
+    soul=Text("Be kind.", SOUL),
+    user=UserProfile("Tomasz"),
+    instructions=Text("Check every hour.", AGENT),
+    append=Text("Appended.", APPEND),
+    responsibilities=(Responsibility("Agent routing", "Delegate."),),
+    memories=(Memory("Resi keeps the key."),),
+    context_files=(ContextFile("/AGENTS.md", "Rules.", FILE),),
+    workspace_files=(ContextFile("/d/TOOLS.md", "Words.", FILE),),
+    skills=(Skill("commit", "Commits.", origin=SKILL),),
+    tools=(
+        *(Tool("tasks", "Tasks.", guidelines=("Mind it.",), origin=TOOL), Tool("read", origin=TOOL)),
+        *(Tool("memory_get", origin=TOOL), Tool("later", use="planning", origin=TOOL)),
+    ),
+    native_tools=False,
+    working_directory="/srv",
+    directories=("/a",),
+    capabilities=("files",),
+    channel=Channel("telegram", "Use *bold*."),
+    documentation=Documentation("/docs"),
+    data=Data({"name": "Alice"}, "{name :string} -> :int", DATA),
+    mission=Text("For {{name}}.", MISSION),
+)
+# The parts of each layout in order, and how quickly each changes.
+VOLATILITIES = {
+    "moltis": [
+        *("introduction release", "identity release", "soul release", "user user", "project_context refresh"),
+        *("runtime session", "skills refresh", "workspace_files refresh", "memory_hint release"),
+        *("tool_schemas release", "tool_calling release", "guidelines release"),
+    ],
+    "nova": [
+        *("identity release", "instructions release", "responsibilities release", "directories release"),
+        *("storage release", "formatting channel", "context turn", "memories user", "task session"),
+        "background turn",
+    ],
+    "opal": [
+        *("identity release", "project_context refresh", "skills refresh", "environment release"),
+        *("tool_guidelines release", "planning session", "call_append turn"),
+    ],
+    "pi": [
+        *("base release", "tools release", "custom_tools release", "guidelines release"),
+        *("documentation release", "append release", "project_context refresh", "skills refresh"),
+        *("date_and_directory turn", "replacement turn", "call_append turn"),
+    ],
+    "ptc": [
+        *("role release", "rules release", "data user", "tools release", "planning_tools release"),
+        *("reference release", "output_format release", "mission release", "previous_error turn"),
+    ],
+}
+PROJECT_FILE = FILE._replace(path="/AGENTS.md")
+AGENT_FIELD = Origin("agent", "night-shift")
+# The records that the text of each part comes from.
+ORIGINS = {
+    "moltis": [
+        ("identity", Origin("identity")),
+        ("soul", SOUL),
+        ("user", Origin("user_profile")),
+        ("project_context", PROJECT_FILE),
+        ("skills", SKILL),
+        ("workspace_files", FILE._replace(path="/d/TOOLS.md")),
+        ("tool_schemas", TOOL),
+        ("guidelines", TOOL),
+    ],
+    "nova": [
+        ("identity", Origin("identity")),
+        ("instructions", AGENT),
+        ("responsibilities", Origin("responsibility")),
+        ("directories", AGENT_FIELD),
+        ("formatting", Origin("channel")),
+        ("memories", Origin("memory")),
+    ],
+    "opal": [
+        ("identity", Origin("identity")),
+        ("identity", AGENT),
+        ("project_context", PROJECT_FILE),
+        ("skills", SKILL),
+        ("tool_guidelines", TOOL),
+    ],
+    "pi": [
+        ("base", Origin("identity")),
+        ("tools", TOOL),
+        ("guidelines", TOOL),
+        ("documentation", AGENT_FIELD),
+        ("append", APPEND),
+        ("append", AGENT),
+        ("project_context", PROJECT_FILE),
+        ("skills", SKILL),
+    ],
+    "ptc": [
+        ("data", DATA),
+        ("tools", TOOL),
+        ("planning_tools", TOOL),
+        ("mission", MISSION),
+        ("mission", DATA),
+    ],
+}
+PLACEHOLDERS = {
+    "moltis": ["⟦runtime⟧"],
+    "nova": ["⟦context⟧", "⟦task⟧", "⟦background⟧"],
+    "opal": ["⟦planning⟧", "⟦call-append⟧"],
+    "pi": ["⟦time⟧", "⟦replacement⟧", "⟦call-append⟧"],
+    "ptc": ["⟦previous_error⟧"],
+}
+
+
+def list_texts(layout: str, section: str, origin: Origin, inputs: PromptInputs = INPUTS) -> list[str]:
+    segments = build_prompt(LAYOUTS[layout], inputs).segments
+    return [each.text for each in segments if (each.section, each.origin) == (section, origin)]
+
+
+@pytest.mark.parametrize("layout", VOLATILITIES)
+def test_every_part_has_its_place_and_knows_how_quickly_it_changes(layout):
+    segments = build_prompt(LAYOUTS[layout], INPUTS).segments
+    found = dict.fromkeys(f"{segment.section} {segment.volatility}" for segment in segments)
+    assert list(found) == VOLATILITIES[layout]
+    assert [part.name for part in LAYOUTS[layout].parts] == [row.split()[0] for row in VOLATILITIES[layout]]
+
+
+@pytest.mark.parametrize("layout", ORIGINS)
+def test_every_segment_names_its_record(layout):
+    segments = build_prompt(LAYOUTS[layout], INPUTS).segments
+    origins = [(each.section, each.origin) for each in segments if each.origin.kind not in ("layout", "slot")]
+    assert list(dict.fromkeys(origins)) == ORIGINS[layout]
+
+
+@pytest.mark.parametrize("layout", PLACEHOLDERS)
+def test_a_stored_build_names_its_slots_and_a_call_fills_them(layout):
+    assert re.findall("⟦.*?⟧", build_prompt(LAYOUTS[layout], INPUTS).text) == PLACEHOLDERS[layout]
+    assert "⟦" not in build_filled_prompt(LAYOUTS[layout], INPUTS, Slots()).text
+
+
+def test_text_that_only_the_layout_adds_has_the_origin_of_the_layout():
+    assert list_texts("opal", "tool_guidelines", TOOL) == ["\n- Mind it."]
+    assert any(
+        "emit a short status tag" in text for text in list_texts("opal", "tool_guidelines", LAYOUT_ORIGIN)
+    )
+    without_soul = replace(INPUTS, soul=None)
+    assert [DEFAULT_SOUL in text for text in list_texts("moltis", "soul", LAYOUT_ORIGIN, without_soul)] == [
+        False,
+        True,
+    ]
+
+
+def test_values_and_the_return_format_of_a_mission_come_from_the_data():
+    assert [text.strip() for text in list_texts("ptc", "mission", DATA)] == ["Alice", "Return format: :int"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "slots", "volatility"),
+    [
+        ("opal", Slots(session=Session("4f1c")), "session"),
+        ("pi", Slots(now=datetime(2026, 3, 7, tzinfo=UTC)), "turn"),
+    ],
+    ids=["the plan of a session", "the time"],
+)
+def test_text_of_a_call_has_the_volatility_of_its_part(layout, slots, volatility):
+    assert build_filled_prompt(LAYOUTS[layout], PromptInputs(), slots).segments[-1].volatility == volatility
+
+
+BASE_REPLACED = {
+    **dict.fromkeys(("tools", "custom_tools", "guidelines"), "the base is replaced"),
+    "documentation": "no documentation is named, or the base is replaced",
+}
+NO_INSTRUCTIONS = "no instructions, or no identity beside them"
+
+
+@pytest.mark.parametrize(
+    ("layout", "changes", "omitted"),
+    [
+        ("nova", {"identity": Identity()}, {"identity": "no identity", "instructions": NO_INSTRUCTIONS}),
+        ("nova", {"capabilities": ("notify",)}, {"storage": "nothing the agent can do keeps anything"}),
+        ("opal", {"is_sub_agent": True}, {"planning": "sub-agents do not plan"}),
+        ("pi", {"base": Text("Mine.")}, BASE_REPLACED),
+        ("ptc", {"limits": Limits(omit_reference=True)}, {"reference": "left out by limits.omit_reference"}),
+    ],
+)
+def test_the_report_says_why_a_part_is_omitted(layout, changes, omitted):
+    report = build_prompt(LAYOUTS[layout], replace(INPUTS, **changes)).report
+    assert {part.name: part.omitted for part in report.parts if part.omitted} == omitted
