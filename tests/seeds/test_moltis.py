@@ -11,6 +11,7 @@ import pytest
 
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.texts.moltis import EXECUTION_ROUTING, TOOL_CALLING_GUIDE
+from tests.seeds.planted_faults import drop_first_part
 from tests.seeds.product import CHANNEL, Product
 from tests.seeds.seed import Prompt, Renderer, Seed
 
@@ -933,3 +934,9 @@ def test_file_locations_of_the_persona(product):
     assert {file["bot_path"]: file["kind"] for file in files} == {
         f"/home/user/.moltis/{name}.md": "persona" for name in texts
     }
+
+
+@pytest.mark.planted
+def test_a_layout_without_its_first_part_is_detected(render):
+    with drop_first_part("moltis"), pytest.raises(AssertionError):
+        test_the_twelve_parts_are_in_order(render)

@@ -14,8 +14,9 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.assembly.texts.storage import STORAGE_GUIDE
+from tests.seeds.planted_faults import drop_first_part
 from tests.seeds.product import Bot, Product
-from tests.seeds.seed import Seed
+from tests.seeds.seed import Seed, Values
 
 TAGS = [
     *("Identity", "Instructions", "Responsibilities", "Directories", "Storage"),
@@ -454,6 +455,8 @@ def test_the_arrow_moves_to_the_next_step_when_one_is_done(product):
 
 def test_an_empty_description_and_an_empty_list_of_steps_leave_no_line(render):
     assert render_task(render, title="Tidy") == f"{FOCUS}Title: Tidy"
+    without_number = read_sections(render(task={"title": "Tidy"}).text)["Task"]
+    assert without_number == f"{FOCUS.replace('task #1', 'a task')}Title: Tidy"
     assert render_task(render, title="Tidy", status="open") == f"{FOCUS}Title: Tidy\nStatus: open"
 
 
@@ -494,7 +497,7 @@ def test_the_prompt_has_no_security_instructions(render):
 
 
 def test_without_identity_and_instructions_the_prompt_has_no_behavioural_rules(render):
-    nothing = {"identity": None, "instructions": "", "directories": [], "capabilities": []}
+    nothing: Values = {"identity": None, "instructions": "", "directories": [], "capabilities": []}
     absent = ("Identity", "Instructions", "Directories", "Storage", "Formatting")
     assert render("nova", nothing, **FULL_CALL).text == join_sections(sections_without(*absent))
 
@@ -613,3 +616,9 @@ def test_skills_and_context_files_on_disk_are_not_in_the_text(product):
     assert [file["path"] for file in context["files"]] == ["CLAUDE.md"]
     assert product.render("nova", **CALL, **FULL_CALL) == UNFORMATTED
     assert sorted(product.warnings) == warn("context_files", "skills")
+
+
+@pytest.mark.planted
+def test_a_layout_without_its_first_part_is_detected(render):
+    with drop_first_part("nova"), pytest.raises(AssertionError):
+        test_the_prompt_is_built_from_agent_workspace_and_call_and_has_no_other_text(render)

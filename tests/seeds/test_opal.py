@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.seeds.planted_faults import drop_first_part
 from tests.seeds.product import Product
 from tests.seeds.seed import Prompt, Renderer, Seed
 
@@ -896,3 +897,9 @@ def test_the_guidelines_of_a_sub_agent_are_those_of_its_own_tools(product):
 def test_a_sub_agent_gets_no_planning_instructions_whatever_session_is_named(product):
     for session in ({"id": "4f1c"}, SESSION["session"]):
         assert "planning" not in product.render("scout", session=session, host={"home": "/home/user"})
+
+
+@pytest.mark.planted
+def test_a_layout_without_its_first_part_is_detected(render):
+    with drop_first_part("opal"), pytest.raises(AssertionError):
+        test_each_section_has_its_tag(render)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.seeds.planted_faults import drop_first_part
 from tests.seeds.product import CHANNEL, Product
 from tests.seeds.seed import Prompt, Renderer, Seed
 
@@ -888,3 +889,9 @@ def test_tools_that_are_not_active_have_no_definition(render):
 def test_tool_definitions_do_not_depend_on_system_md(product):
     product.render("poet", **NOW)
     assert [tool["name"] for tool in product.tools] == [*FOUR_TOOLS, "my_custom_tool"]
+
+
+@pytest.mark.planted
+def test_a_layout_without_its_first_part_is_detected(render):
+    with drop_first_part("pi"), pytest.raises(AssertionError):
+        test_an_identity_of_the_agent_replaces_the_first_sentence(render)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.seeds.planted_faults import drop_first_part
 from tests.seeds.product import CHANNEL, Product
 from tests.seeds.seed import Prompt, Renderer, Seed
 
@@ -897,3 +898,9 @@ def test_a_message_of_several_lines_stays_in_its_entry(render):
 
 def test_the_name_of_an_error_stays_on_one_line(library):
     assert "- **Error**: bad name\n" in library(previous_error={"error": "bad\nname"}).text
+
+
+@pytest.mark.planted
+def test_a_layout_without_its_first_part_is_detected(render):
+    with drop_first_part("ptc"), pytest.raises(AssertionError):
+        test_the_complete_prompt_of_an_agent(render)
