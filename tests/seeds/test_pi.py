@@ -287,10 +287,6 @@ def test_a_fetch_without_facts_of_a_call_serves_the_same_sections(product):
     assert product.warnings == []
 
 
-def test_text_of_the_call_comes_after_all_sections(render):
-    assert render("full", append="Just now.").text == f"{PROMPT}\n\nJust now."
-
-
 def test_what_the_layout_has_no_place_for_is_in_the_warnings(render):
     prompt = render(given={"soul": "Be kind.", "memories": ["Prefers tea."]})
     assert prompt.warnings == ["The layout does not use soul.", "The layout does not use memories."]
@@ -353,29 +349,10 @@ def test_a_system_md_in_a_parent_directory_is_not_used(product):
     assert product.render("pi", **NOW) == PROMPT
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [APPEND, "# Project Context", "## /Users/you/projects/poems/AGENTS.md\n\nRhyme.", SKILLS, TIME, "/poems"],
-    ids=["APPEND_SYSTEM.md", "context", "AGENTS.md", "skills", "time", "directory"],
-)
-def test_this_is_still_appended_with_a_custom_system_md(replaced, kept):
-    assert kept in replaced
-
-
 def test_skills_with_a_custom_system_md_need_the_read_tool(product):
     text = product.render("poet", tools=["bash"], **NOW)
     assert text.startswith(SYSTEM)
     assert "skill" not in text
-
-
-@pytest.mark.parametrize(
-    "lost",
-    [SENTENCE, "Available tools:", "- read:", NOTE, "Guidelines:", CONCISE, "Pi documentation", OWN],
-    ids=["identity", "tools", "read", "note", "guidelines", "always", "documentation", "promptGuidelines"],
-)
-def test_this_is_lost_with_a_custom_system_md(replaced, lost):
-    assert lost in PROMPT
-    assert lost not in replaced
 
 
 def test_what_is_lost_is_in_the_warnings(product):
@@ -387,10 +364,6 @@ def test_what_is_lost_is_in_the_warnings(product):
 
 
 # How tool descriptions appear
-
-
-def test_each_active_tool_has_one_line(render):
-    assert list_tool_lines(render("full")) == list(TOOL_LINES.values())
 
 
 def test_the_snippet_of_a_tool_comes_before_the_built_in_description(render):
@@ -482,10 +455,6 @@ def test_a_guideline_of_a_tool_is_one_line_and_a_blank_one_is_none(library):
 # --- Section 2: append system prompt -------------------------------------------------------------------
 
 
-def test_append_system_md_of_the_project_follows_the_base(served):
-    assert served.startswith(f"{BASE}\n\n{APPEND}\n\n# Project Context\n")
-
-
 def test_the_global_append_system_md_follows_the_base(product):
     refresh_with(product, "home", {"home/.sf/agent/APPEND_SYSTEM.md": "Appended for all projects."})
     choose_sources(product, "newcomer", "empty")
@@ -496,10 +465,6 @@ def test_the_global_append_system_md_follows_the_base(product):
 def test_append_system_md_of_the_project_takes_precedence(product):
     refresh_with(product, "home", {"home/.sf/agent/APPEND_SYSTEM.md": "Appended for all projects."})
     assert product.render("pi", **NOW) == PROMPT
-
-
-def test_append_system_md_works_with_a_custom_system_md(replaced):
-    assert replaced.startswith(f"{SYSTEM}\n\n{APPEND}\n\n# Project Context\n")
 
 
 def test_instructions_of_the_agent_follow_append_system_md(product):
@@ -584,10 +549,6 @@ def test_without_a_location_paths_are_relative_and_an_agent_can_set_its_own(prod
 
 
 # --- Section 4: skills listing -------------------------------------------------------------------------
-
-
-def test_the_skills_block_follows_the_context_files(render):
-    assert f"{CONTEXT}\n\n{SKILLS}\n\n{TIME}" in render("full").text
 
 
 def test_without_the_read_tool_there_is_no_skills_block(render):
@@ -679,13 +640,6 @@ def test_a_new_skill_file_waits_for_approval_if_the_workspace_requires_it(produc
 
 
 # --- Section 5: date, time and working directory -------------------------------------------------------
-
-
-def test_date_time_and_directory_come_last(render):
-    assert render("full").text.endswith(
-        "\n\nCurrent date and time: Saturday, March 7, 2026 at 08:55:05 AM CST\n"
-        "Current working directory: /Users/you/projects/myapp"
-    )
 
 
 @pytest.mark.parametrize(

@@ -86,51 +86,33 @@ VOLATILITIES = {
         *("reference release", "output_format release", "mission release", "previous_error turn"),
     ],
 }
-PROJECT_FILE = FILE._replace(path="/AGENTS.md")
-AGENT_FIELD = Origin("agent", "night-shift")
-# The records that the text of each part comes from.
+# The records that the text of each part comes from, with id and path.
 ORIGINS = {
     "moltis": [
-        ("identity", Origin("identity")),
-        ("soul", SOUL),
-        ("user", Origin("user_profile")),
-        ("project_context", PROJECT_FILE),
-        ("skills", SKILL),
-        ("workspace_files", FILE._replace(path="/d/TOOLS.md")),
-        ("tool_schemas", TOOL),
-        ("guidelines", TOOL),
+        *(
+            "identity identity",
+            "soul soul 7",
+            "user user_profile",
+            "project_context context_file 1 /AGENTS.md",
+        ),
+        *("skills skill 3", "workspace_files context_file 1 /d/TOOLS.md", "tool_schemas tool 5"),
+        "guidelines tool 5",
     ],
     "nova": [
-        ("identity", Origin("identity")),
-        ("instructions", AGENT),
-        ("responsibilities", Origin("responsibility")),
-        ("directories", AGENT_FIELD),
-        ("formatting", Origin("channel")),
-        ("memories", Origin("memory")),
+        *("identity identity", "instructions agent 15", "responsibilities responsibility"),
+        *("directories agent night-shift", "formatting channel", "memories memory"),
     ],
     "opal": [
-        ("identity", Origin("identity")),
-        ("identity", AGENT),
-        ("project_context", PROJECT_FILE),
-        ("skills", SKILL),
-        ("tool_guidelines", TOOL),
+        *("identity identity", "identity agent 15", "project_context context_file 1 /AGENTS.md"),
+        *("skills skill 3", "tool_guidelines tool 5"),
     ],
     "pi": [
-        ("base", Origin("identity")),
-        ("tools", TOOL),
-        ("guidelines", TOOL),
-        ("documentation", AGENT_FIELD),
-        ("append", APPEND),
-        ("append", AGENT),
-        ("project_context", PROJECT_FILE),
-        ("skills", SKILL),
+        *("base identity", "tools tool 5", "guidelines tool 5", "documentation agent night-shift"),
+        *("append context_file 13 /APPEND_SYSTEM.md", "append agent 15"),
+        *("project_context context_file 1 /AGENTS.md", "skills skill 3"),
     ],
     "ptc": [
-        ("data", DATA),
-        ("tools", TOOL),
-        ("planning_tools", TOOL),
-        ("mission", MISSION),
-        ("mission", DATA),
+        *("data data 9", "tools tool 5", "planning_tools tool 5", "mission mission 11", "mission data 9"),
     ],
 }
 PLACEHOLDERS = {
@@ -158,8 +140,9 @@ def test_every_part_has_its_place_and_knows_how_quickly_it_changes(layout):
 @pytest.mark.parametrize("layout", ORIGINS)
 def test_every_segment_names_its_record(layout):
     segments = build_prompt(LAYOUTS[layout], INPUTS).segments
-    origins = [(each.section, each.origin) for each in segments if each.origin.kind not in ("layout", "slot")]
-    assert list(dict.fromkeys(origins)) == ORIGINS[layout]
+    own = [segment for segment in segments if segment.origin.kind not in ("layout", "slot")]
+    origins = [(each.section, each.origin.kind, each.origin.id, each.origin.path) for each in own]
+    assert list(dict.fromkeys(" ".join(filter(None, row)) for row in origins)) == ORIGINS[layout]
 
 
 @pytest.mark.parametrize("layout", PLACEHOLDERS)
