@@ -1,1 +1,1 @@
-"""One file per seed: every rule, table and literal, asserted against what a bot fetches."""
+"""One file per seed: every rule, table and literal, asserted with the library and by REST."""

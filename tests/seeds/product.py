@@ -5,7 +5,9 @@ is built before the next read.
 """
 
 import json
+import shutil
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.api_client import Api
 
 # Every new workspace has this channel.
 CHANNEL = "web"
+record_numbers = count(1)
 
 
 def run_commit_hooks() -> None:
@@ -48,6 +51,13 @@ class Product:
     # Warnings and tool definitions of the last prompt that was served.
     warnings: list[str] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    # The tools of the workspace.
+    stored_tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # The sources of the agents of the seed, and how each agent uses them.
+    sources: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    # The prompt settings of these agents.
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Whether files or folders were created; the fixture then restores the folder.
     has_written: bool = False
 
@@ -87,6 +97,12 @@ class Product:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
 
+    def empty(self, folder: str) -> None:
+        """Remove all files of a folder."""
+        self.has_written = True
+        shutil.rmtree(self.folder / folder)
+        (self.folder / folder).mkdir()
+
     def grant(self, folder: str) -> None:
         """Grant a folder to the workspace, which only an operator can do."""
         self.has_written = True
@@ -115,6 +131,6 @@ class Product:
         answer = self.bot.call(method, path, body)
         data = json.loads(answer.content)
         assert answer.status_code == 200, data
-        self.warnings, self.tools = data["warnings"], data["tools"]
+        self.warnings, self.tools, self.messages = data["warnings"], data["tools"], data["messages"]
         text: str = data["text"]
         return text

@@ -1,4 +1,4 @@
-"""docs/seeds.md names a test for every rule, and every test of a seed."""
+"""docs/seeds.md names a test for every rule of a seed."""
 
 import re
 from pathlib import Path
@@ -22,8 +22,8 @@ def read_section(seed: str) -> str:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_table_of_a_seed_names_exactly_its_tests(seed):
-    assert set(re.findall(r"`(test_\w+)`", read_section(seed))) == list_defined_tests(seed)
+def test_the_table_of_a_seed_names_only_tests_that_exist(seed):
+    assert set(re.findall(r"`(test_\w+)`", read_section(seed))) - list_defined_tests(seed) == set()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -27,10 +27,10 @@ def move_labels(
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
     served: see prompts.publishing.labels.approval. Moves by a page are reviewed before the commit: see
-    prompts.publishing.review. This sets `last_move`, `last_move_hash` and `is_review_kept` of the prompts; the
-    caller must save the prompts. With `batch`, rows are inserted when the batch is sent, and the caller records
-    the events. `labels` are the current labels of the prompts, if they are loaded; the prompts must have been
-    locked before.
+    prompts.publishing.review. This sets `last_move`, `last_move_hash` and `is_review_kept` of the prompts;
+    the caller must save the prompts. With `batch`, rows are inserted when the batch is sent, and the caller
+    records the events. `labels` are the current labels of the prompts, if they are loaded; the prompts must
+    have been locked before.
     """
     if not moves:
         return []

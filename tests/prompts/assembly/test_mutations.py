@@ -113,7 +113,7 @@ LITERALS = [
     ("layouts/nova.py", 'tag_frame("Memories")', 'tag_frame("Memory")'),
     ("layouts/nova.py", "Your working directory is:", "Your directory is:"),
     ("layouts/opal.py", "Working directory: {", "Working dir: {"),
-    ("layouts/opal.py", "return None if inputs.is_sub_agent else {}", "return {}"),
+    ("layouts/opal.py", "if inputs.is_sub_agent:", "if False:"),
     ("layouts/pi.py", "Current working directory: {", "Working directory: {"),
     (
         "layouts/pi.py",
