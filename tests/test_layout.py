@@ -191,7 +191,7 @@ WHERE_IS = [
     ("Where is an evidence bundle built?", "evidence", "prompts/replay/evidence.py", "build_evidence"),
     (
         "Where are checkpoints signed?",
-        "checkpoints",
+        "checkpoint",
         "prompts/integrity/checkpoint_signer.py",
         "sign_checkpoint",
     ),
