@@ -3,14 +3,13 @@
 import re
 from typing import Any
 
-from prompts.serving.slots import fill_clock
-
 from prompts.assembly.builder import build_filled_prompt
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.serving.render_api import convert_call_inputs
+from prompts.serving.slot_values import fill_clock
 from prompts.serving.warnings import get_assembly_warnings
 from tests.seeds.seed import Prompt, Seed, Values
 
