@@ -1,4 +1,4 @@
-"""What a view that accepts POST declares about the review step, which `prompts/review` runs.
+"""What a view that accepts POST declares about the review step, which `prompts/publishing/review` runs.
 
 `require_permission` takes the declaration: a view without one does not accept POST.
 """

@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DEMO = sorted(
     path
     for folder in ("tree", "cast")
-    for path in (ROOT / "prompts/demo" / folder).rglob("*")
+    for path in (ROOT / "prompts/studio/demo" / folder).rglob("*")
     if path.is_file()
 )
 EACH_RULE = pytest.mark.parametrize("rule", SCAN_RULES, ids=lambda rule: rule.name)
