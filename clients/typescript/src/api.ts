@@ -415,8 +415,7 @@ export interface components {
          */
         Memory: {
             id: number;
-            /** @description Default: `proposed` for bots that cannot activate memories, otherwise `active`. */
-            status: string;
+            status: components["schemas"]["MemoryStatus"];
             /** @description Null for bots that did not write it. */
             text: string | null;
             /** @description The slug of an agent. */
@@ -454,6 +453,8 @@ export interface components {
             valid_until?: string | null;
             message?: components["schemas"]["ChangeMessage"];
         };
+        /** @enum {string} */
+        MemoryStatus: "proposed" | "active" | "superseded" | "revoked";
         Message: {
             role: components["schemas"]["MessageRole"];
             content: string;
