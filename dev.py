@@ -274,11 +274,11 @@ def run_proofs(markers: str, rest: list[str]) -> int:
     """Run the long proofs: first those that need the machine for themselves, then the others in parallel."""
     with tempfile.TemporaryDirectory() as folder:
         # The table of the promises is about both runs.
-        os.environ["PROMISE_REPORTS"] = f"{folder}/reports.json"
+        env = {**os.environ, "PROMISE_REPORTS": f"{folder}/reports.json"}
         # The longest tests decide how long this takes.
         pytest = [str(PYTHON), "-m", "pytest", "--durations=40", "--durations-min=10", *rest, "-m"]
         codes = [
-            subprocess.run([*pytest, f"({markers}) and {part}", *options], check=False).returncode
+            subprocess.run([*pytest, f"({markers}) and {part}", *options], env=env, check=False).returncode
             for part, options in (("alone", []), ("not alone", get_parallel_options()))
         ]
     return int(any(code not in (0, NO_TESTS_COLLECTED) for code in codes))

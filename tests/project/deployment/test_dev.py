@@ -77,6 +77,21 @@ def test_slow_tests_run_with_full_or_if_they_are_selected(arguments, markers):
     assert dev.get_markers(*dev.parse_arguments(["test", *arguments])) == markers
 
 
+@pytest.mark.parametrize(("codes", "code"), [((5, 0), 0), ((0, 0), 0), ((1, 0), 1), ((0, -9), 1)])
+def test_proofs_that_need_the_machine_run_first_and_a_failure_of_either_run_counts(monkeypatch, codes, code):
+    commands: list[list[str]] = []
+
+    def run(command, env, check):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, codes[len(commands) - 1])
+
+    monkeypatch.setattr(dev.subprocess, "run", run)
+    assert dev.run_proofs("hard", []) == code
+    alone, others = commands
+    assert alone[-1] == "(hard) and alone"
+    assert others[others.index("-m", 3) + 1 :][:2] == ["(hard) and not alone", "-n"]
+
+
 @pytest.fixture
 def poor_machine(monkeypatch):
     """Simulate a machine without root and Chromium; return the commands that would be executed."""
