@@ -105,8 +105,6 @@ SEED = Seed(
     sources={"/home/user": "both"},
     agents={
         "bare": {},
-        # Has a source without files.
-        "reader": {"context_files": {}, "working_directory": "/home/user/project"},
         # Has a value for every section.
         "full": {
             "instructions": CUSTOM_PROMPT,
@@ -394,13 +392,13 @@ def test_files_nearer_the_root_come_first_whatever_their_name(product):
 
 
 def test_an_empty_file_leaves_nothing(render):
-    prompt = render("reader", {"context_files": {ROOT_FILE: " \n", PROJECT_FILE: "Use spaces."}})
+    prompt = render("full", {"context_files": {ROOT_FILE: " \n", PROJECT_FILE: "Use spaces."}})
     assert list_paths(prompt.text) == [PROJECT_FILE]
 
 
 def test_long_files_are_cut_with_a_notice(render):
     files = {"context_files": {ROOT_FILE: "123456", PROJECT_FILE: "123456"}}
-    text = render("reader", {**files, "limits": {"per_file": 4, "all_files": 6}}).text
+    text = render("full", {**files, "limits": {"per_file": 4, "all_files": 6}}).text
     assert "1234\n[… 2 characters left out]\n</project-context>" in text
     assert "12\n[… 4 characters left out]\n</project-context>" in text
 
@@ -654,9 +652,13 @@ def test_a_directory_cannot_close_the_environment(library):
     ids=lambda names: "+".join(name for name in names if not name.startswith("- ")),
 )
 def test_guidelines_of_each_set_of_tools(render, tools, lines):
-    prompt = render(tools=tools)
-    assert list_guidelines(prompt) == lines
-    assert render(given={"tools": tools}).text == prompt.text
+    assert list_guidelines(render(tools=tools)) == lines
+
+
+@pytest.mark.parametrize("tools", [["bash", "use_skill"], UNKNOWN_TOOLS], ids="+".join)
+def test_the_tools_of_a_call_give_the_same_prompt_as_stored_tools(render, tools):
+    called = render(tools=tools).text
+    assert render(given={"tools": tools}).text == called
 
 
 def test_a_tool_that_is_only_for_planning_is_not_active(render):
