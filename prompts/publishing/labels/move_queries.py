@@ -29,14 +29,8 @@ def query_numbered_version(workspace: int, prompt: int, number: int) -> QuerySet
 
 def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
     """Find a label of a prompt with its version, without the large columns of the version."""
-    rows = query_prompt_label(prompt.workspace_id, prompt.pk, label)
-    return rows[0] if rows else None
-
-
-@CompiledQuery
-def query_prompt_label(workspace: int, prompt: int, label: str) -> QuerySet[PromptLabel]:
-    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt=prompt, name=label)
-    return rows.select_related("version").defer(*list_heavy_columns("version"))
+    labels = query_current_labels(prompt.workspace_id, [prompt.pk])
+    return next((row for row in labels if row.name == label), None)
 
 
 @CompiledQuery
