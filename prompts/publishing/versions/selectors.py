@@ -32,11 +32,6 @@ def list_heavy_columns(relation: str) -> list[str]:
     return [f"{relation}__{name}" for name in HEAVY_COLUMNS]
 
 
-def list_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True)
-    return rows.select_related("agent", "channel", "latest").order_by("agent__name", "channel__name", "pk")
-
-
 def list_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
     """List the versions, newest first, without the large columns."""
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
