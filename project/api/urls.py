@@ -39,7 +39,7 @@ RESOURCE_MODULES = (
     "prompts.publishing.provenance.api",
     "prompts.publishing.provenance.usage_api",
     "prompts.publishing.versions.diff_api",
-    "prompts.publishing.versions.sizes_api",
+    "prompts.publishing.sizes.api",
     "prompts.evidence.integrity.api",
     "prompts.evidence.integrity.checkpoints_api",
     "prompts.publishing.builds.api",

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from prompts.evidence.ledger.outdated_history import OutdatedHistory
-from prompts.publishing.versions.size_history import OTHER_SECTIONS, SizeHistory
+from prompts.publishing.sizes.size_history import OTHER_SECTIONS, SizeHistory
 from prompts.templatetags.versions import section_title
 
 register = template.Library()

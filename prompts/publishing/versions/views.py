@@ -16,13 +16,13 @@ from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version
 from prompts.publishing.builds.tokens import count_tokens_cached
 from prompts.publishing.labels import action_views
 from prompts.publishing.labels.forms import LabelForm, RollBackForm
+from prompts.publishing.sizes.size_history import load_size_history
+from prompts.publishing.sizes.size_table import build_size_table, describe_contributors
 from prompts.publishing.versions import diff_views
 from prompts.publishing.versions.diff_views import SHOW_ALL
 from prompts.publishing.versions.page import VersionPage
 from prompts.publishing.versions.selectors import find_earlier_move
 from prompts.publishing.versions.serializers import version_json
-from prompts.publishing.versions.size_history import load_size_history
-from prompts.publishing.versions.sizes import build_size_table, describe_contributors
 from prompts.publishing.versions.timeline import (
     VersionPaginator,
     get_pending_changes,

@@ -57,7 +57,7 @@ def test_a_checkpoint_has_the_hash_and_signature_it_always_had():
     assert signed.signature.startswith("1YEUy9TsgAJbSgQNaL1cQTMsmipz87oIlMl3a+v5V1Lm/VxBeMV/+CBdnvTmVy2v")
     assert signed.key == get_key_id(KEY.public_key()) == OURS
     assert format_checkpoint_line(signed).startswith(
-        '{"body":{"at":"2026-03-08T14:55:05.250000Z","label_moves":{"count":'
+        '{"body":{"at":"2026-03-08T14:55:05.250000Z","expiries":{"hash":'
     )
 
 

@@ -17,6 +17,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from prompts.api_lookup import check_number_bounds, get_visible_prompt, list_prompt_versions
 from prompts.publishing.builds.tokens import count_tokens_cached
+from prompts.publishing.sizes.size_table import ContributorLabel, build_size_table, describe_contributors
 from prompts.publishing.versions.api import (
     COMMON_OPTIONS,
     NO_TEXT_NOTE,
@@ -27,7 +28,6 @@ from prompts.publishing.versions.api import (
 )
 from prompts.publishing.versions.selectors import get_tool_definitions
 from prompts.publishing.versions.serializers import TEXT_SCHEMA
-from prompts.publishing.versions.sizes import ContributorLabel, build_size_table, describe_contributors
 
 CONTRIBUTOR_SCHEMA = object_schema(
     {

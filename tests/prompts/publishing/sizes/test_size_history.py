@@ -6,7 +6,7 @@ import pytest
 
 from personas.records.services import edit_record
 from prompts.models import AgentPrompt
-from prompts.publishing.versions.size_history import MAX_SECTIONS, MAX_VERSIONS, load_size_history
+from prompts.publishing.sizes.size_history import MAX_SECTIONS, MAX_VERSIONS, load_size_history
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ def test_each_version_is_a_bar_whose_parts_sum_up_to_its_tokens(as_alice, worksp
 
 
 def test_only_the_last_versions_are_drawn(prompt, monkeypatch):
-    monkeypatch.setattr("prompts.publishing.versions.size_history.MAX_VERSIONS", 3)
+    monkeypatch.setattr("prompts.publishing.sizes.size_history.MAX_VERSIONS", 3)
     assert MAX_VERSIONS > 3
     for number in range(4):
         edit_record(prompt.agent.soul, {"text": f"Be {number}."}, expected=number + 1, by=BY)
