@@ -22,9 +22,11 @@ class IdempotentResponse(WorkspaceOwned):
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [
-            models.UniqueConstraint(fields=["workspace", "route", "name"], name="answer_kept_once"),
+            models.UniqueConstraint(
+                fields=["workspace", "route", "name"], name="one_response_per_idempotency_key"
+            ),
         ]
-        indexes = [models.Index(fields=["at"], name="answers_by_age")]
+        indexes = [models.Index(fields=["at"], name="idempotent_responses_by_age")]
 
     def __str__(self) -> str:
         return self.name

@@ -15,9 +15,7 @@ class DailyStorage(WorkspaceOwned):
     size = models.PositiveBigIntegerField()
 
     class Meta(WorkspaceOwned.Meta):
-        # The model was part of the app prompts.
-        db_table = "prompts_dailycallstorage"
-        constraints = [models.UniqueConstraint(fields=["workspace", "day"], name="call_storage_once_a_day")]
+        constraints = [models.UniqueConstraint(fields=["workspace", "day"], name="storage_once_a_day")]
 
     def __str__(self) -> str:
         return f"{self.day}: {self.size}"

@@ -28,9 +28,9 @@ UNLIMITED = 2**62
 PERSON_BYTES = "person_bytes"
 # Both databases evaluate the condition and the sum on the locked row.
 RESERVE_SQL = """
-INSERT INTO prompts_dailycallstorage (workspace_id, day, size) VALUES (%s, %s, %s)
-ON CONFLICT (workspace_id, day) DO UPDATE SET size = prompts_dailycallstorage.size + excluded.size
-WHERE prompts_dailycallstorage.size + excluded.size <= %s
+INSERT INTO personas_dailystorage (workspace_id, day, size) VALUES (%s, %s, %s)
+ON CONFLICT (workspace_id, day) DO UPDATE SET size = personas_dailystorage.size + excluded.size
+WHERE personas_dailystorage.size + excluded.size <= %s
 RETURNING size
 """
 OWNERS = {

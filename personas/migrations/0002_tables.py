@@ -1362,10 +1362,10 @@ class Migration(migrations.Migration):
                         "default_manager_name": "unscoped",
                         "constraints": [
                             models.UniqueConstraint(
-                                fields=("workspace", "route", "name"), name="answer_kept_once"
+                                fields=("workspace", "route", "name"), name="one_response_per_idempotency_key"
                             )
                         ],
-                        "indexes": [models.Index(fields=["at"], name="answers_by_age")],
+                        "indexes": [models.Index(fields=["at"], name="idempotent_responses_by_age")],
                     },
                     managers=[
                         ("unscoped", django.db.models.manager.Manager()),
@@ -2005,13 +2005,10 @@ class Migration(migrations.Migration):
                         ),
                     ],
                     options={
-                        "db_table": "prompts_dailycallstorage",
                         "abstract": False,
                         "default_manager_name": "unscoped",
                         "constraints": [
-                            models.UniqueConstraint(
-                                fields=("workspace", "day"), name="call_storage_once_a_day"
-                            )
+                            models.UniqueConstraint(fields=("workspace", "day"), name="storage_once_a_day")
                         ],
                     },
                     managers=[

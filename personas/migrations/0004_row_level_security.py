@@ -36,7 +36,7 @@ TABLES = (
     "personas_notificationqueue",
     "personas_notification",
     "personas_notificationpreference",
-    "prompts_dailycallstorage",
+    "personas_dailystorage",
 )
 
 

@@ -1035,7 +1035,7 @@ class Migration(migrations.Migration):
                             models.UniqueConstraint(
                                 condition=models.Q(("status__in", ["queued", "running"])),
                                 fields=("workspace",),
-                                name="one_look_at_a_time",
+                                name="one_open_verification",
                             )
                         ],
                     },

@@ -62,7 +62,7 @@ BACKLOG_SQL = (
     "DELETE FROM prompts_verificationrun WHERE state IN ('queued', 'running')",
     # What another test stored counts towards the quota of the day.
     "DELETE FROM prompts_callcontent",
-    "DELETE FROM prompts_dailycallstorage",
+    "DELETE FROM personas_dailystorage",
     "DELETE FROM personas_webhookattempt",
     "DELETE FROM personas_webhookdelivery",
     "DELETE FROM personas_dailyusage",

@@ -75,7 +75,9 @@ class VerificationRun(WorkspaceOwned):
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(
-                fields=["workspace"], condition=Q(status__in=["queued", "running"]), name="one_look_at_a_time"
+                fields=["workspace"],
+                condition=Q(status__in=["queued", "running"]),
+                name="one_open_verification",
             ),
         ]
 

@@ -86,7 +86,7 @@ UNSAFE = {
         "unique index online",
     ),
     "a uniqueness that goes": (
-        migrations.RemoveConstraint("verificationrun", "one_look_at_a_time"),
+        migrations.RemoveConstraint("verificationrun", "one_open_verification"),
         "a release later",
     ),
     "code over all rows": (migrations.RunPython(migrations.RunPython.noop), "use RunInBatches"),
