@@ -1,5 +1,6 @@
 """Convert records to IDENTITY.md, SOUL.md and USER.md, and back."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -8,6 +9,8 @@ from core.text.front_matter import FrontMatterError
 from personas.errors import InvalidInput
 from personas.models import Identity, Named, Soul, UserProfile
 from personas.persona_files.format import (
+    IdentityFile,
+    UserFile,
     parse_identity,
     parse_soul,
     parse_user,
@@ -16,17 +19,14 @@ from personas.persona_files.format import (
     render_user,
 )
 
-IDENTITY_FIELDS = ("name", "emoji", "creature", "vibe", "text", "extra")
-USER_FIELDS = ("name", "timezone", "location", "notes", "extra")
-
 
 def parse_persona_file(model: type[Named], text: str) -> dict[str, Any]:
     """Parse a Markdown file and return field values for the model. Raise InvalidInput with all problems."""
     try:
         if model is Identity:
-            return get_attributes(parse_identity(text), IDENTITY_FIELDS)
+            return get_field_values(parse_identity(text))
         if model is UserProfile:
-            return get_attributes(parse_user(text), USER_FIELDS)
+            return get_field_values(parse_user(text))
         return {"text": parse_soul(text)}
     except FrontMatterError as error:
         raise InvalidInput(
@@ -50,5 +50,7 @@ def render_persona_file(record: Named) -> str:
     raise TypeError(f"{record.kind} has no file form.")
 
 
-def get_attributes(instance: object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(instance, name) for name in names}
+def get_field_values(file: IdentityFile | UserFile) -> dict[str, Any]:
+    """Return the values of a file by field. The `name` in a file is the name in prompts."""
+    values = asdict(file)
+    return {"display_name": values.pop("name"), **values}

@@ -117,7 +117,7 @@ def chosen(kind: str, verb: str, variant: str = "spare") -> Callable[[Stage, str
 
 
 def file_pages(kind: str) -> dict[str, Page]:
-    return {f"{kind}:import": form(label="Taken", text="Words."), f"{kind}:file": Page()}
+    return {f"{kind}:import": form(name="Taken", text="Words."), f"{kind}:file": Page()}
 
 
 def new_key(stage: Stage, home: str) -> Body:

@@ -61,7 +61,7 @@ def test_errors_of_a_form_are_tied_to_their_fields_and_take_the_focus(as_bob, wo
     page = as_bob.post(f"/w/{workspace.slug}/souls/new/", {"name": "", "text": ""}).content.decode()
     assert not find_problems(page)
     assert 'role="alert" tabindex="-1" autofocus' in page
-    assert 'aria-describedby="id_name_error"' in page.replace("id_label_helptext ", "")
+    assert 'aria-describedby="id_name_error"' in page.replace("id_name_helptext ", "")
 
 
 def test_a_filtered_list_announces_the_number_of_matches(as_bob, workspace):

@@ -406,7 +406,7 @@ def test_long_files_are_cut_with_a_notice(render):
 @pytest.mark.parametrize("limit", range(1, 130, 7))
 def test_cutting_the_section_leaves_every_element_closed(library, limit):
     files = {"/a": "first " * 5, "/b": "second " * 5}
-    prompt = library(given={"context_files": files, "limits": {"parts": {"project-context": limit}}})
+    prompt = library(given={"context_files": files, "limits": {"parts": {"project_context": limit}}})
     assert prompt.text.count("<project-context") == prompt.text.count("</project-context>")
     assert "characters left out]" in prompt.text
     assert re.fullmatch(r"[1-9]\d* characters of project_context were cut\.", prompt.warnings[-1])

@@ -43,7 +43,7 @@ def test_a_file_replaces_the_content_of_a_record_and_keeps_its_name(admin, works
     answer = put(admin, f"identities/{fox.slug}/file", IDENTITY, '"1"')
     assert answer.status_code == 200, answer.content
     fox = Identity.objects.in_workspace(workspace).get(pk=fox.pk)
-    assert (fox.name, fox.name, fox.vibe, fox.revision) == ("Fox", "Mira", "", 2)
+    assert (fox.name, fox.display_name, fox.vibe, fox.revision) == ("Fox", "Mira", "", 2)
     revision = Revision.objects.in_workspace(workspace).get(number=2, object_id=fox.pk)
     assert revision.message == "From IDENTITY.md"
     assert put(admin, f"identities/{fox.slug}/file", IDENTITY, '"1"').status_code == 412
@@ -75,7 +75,7 @@ def test_an_invalid_file_changes_nothing_and_the_problem_says_where(text, word, 
     assert all("pointer" not in error for error in answer.json()["errors"])
     imported = admin.post("identities:import", {"name": "New", "text": text})
     assert imported.status_code == 422
-    assert Identity.objects.in_workspace(workspace).get().name == "Old"
+    assert Identity.objects.in_workspace(workspace).get().display_name == "Old"
 
 
 def test_only_utf_8_markdown_is_accepted(admin, workspace):

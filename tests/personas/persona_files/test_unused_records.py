@@ -58,7 +58,7 @@ def test_the_form_of_an_agent_links_to_a_new_part_and_then_has_it_selected(
     link = f"/w/{workspace.slug}/{family}/new/?agent=pilot"
     assert f'<a class="dr-link" href="{link}">New {field.replace("_", " ")}</a>' in page
     form_url = as_alice.post(link, values)["Location"]
-    assert form_url == f"/w/{workspace.slug}/agents/pilot/edit/?{field}={values['label'].lower()}"
+    assert form_url == f"/w/{workspace.slug}/agents/pilot/edit/?{field}={values['name'].lower()}"
     form = as_alice.get(form_url).context["form"]
     [selected] = form.fields[field].queryset.filter(pk=form[field].value())
     assert selected.name == values["name"]

@@ -109,7 +109,7 @@ def test_text_in_every_script_is_stored_unchanged(workspace, as_bob, text):
         f"/w/{workspace.slug}/identities/new/", {"name": "L", "display_name": text, "emoji": "👩‍👩‍👧‍👦"}
     )
     identity = Identity.objects.in_workspace(workspace).get()
-    assert (identity.name, identity.emoji) == (text, "👩‍👩‍👧‍👦")
+    assert (identity.display_name, identity.emoji) == (text, "👩‍👩‍👧‍👦")
     assert "<script>alert" not in as_bob.get(f"/w/{workspace.slug}/identities/l/").content.decode()
 
 

@@ -90,7 +90,7 @@ def test_rows_of_another_workspace_are_not_joined(workspace, elsewhere, crew):
         cursor.execute("UPDATE personas_agent SET soul_id = %s WHERE id = %s", [foreign.pk, crew[2].pk])
     guard = Agent.objects.in_workspace(workspace).select_related("soul").get(slug="guard")
     assert guard.soul is None
-    assert not Agent.objects.in_workspace(workspace).filter(soul__label="Quiet").exists()
+    assert not Agent.objects.in_workspace(workspace).filter(soul__name="Quiet").exists()
     guard = Agent.objects.in_workspace(workspace).get(slug="guard")
     with pytest.raises(Soul.DoesNotExist):
         _ = guard.soul

@@ -23,6 +23,7 @@ from prompts.assembly.inputs import (
     UserProfileInput,
 )
 from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.report import OmissionReason
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin
 from prompts.assembly.slots import Session, Slots
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
@@ -183,20 +184,23 @@ def test_text_of_a_call_has_the_volatility_of_its_part(layout, slots, volatility
 
 
 BASE_REPLACED = {
-    **dict.fromkeys(("tools", "custom_tools", "guidelines"), "the base is replaced"),
-    "documentation": "no documentation is named, or the base is replaced",
+    **dict.fromkeys(("tools", "custom_tools", "guidelines"), OmissionReason.BASE_REPLACED),
+    "documentation": OmissionReason.NO_DOCUMENTATION,
 }
-NO_INSTRUCTIONS = "no instructions, or no identity beside them"
+NO_IDENTITY = {
+    "identity": OmissionReason.NO_IDENTITY,
+    "instructions": OmissionReason.NO_INSTRUCTIONS,
+}
 
 
 @pytest.mark.parametrize(
     ("layout", "changes", "omitted"),
     [
-        ("nova", {"identity": IdentityInput()}, {"identity": "no identity", "instructions": NO_INSTRUCTIONS}),
-        ("nova", {"capabilities": ("notify",)}, {"storage": "nothing the agent can do keeps anything"}),
-        ("opal", {"is_sub_agent": True}, {"planning": "sub-agents do not plan"}),
+        ("nova", {"identity": IdentityInput()}, NO_IDENTITY),
+        ("nova", {"capabilities": ("notify",)}, {"storage": OmissionReason.NO_STORAGE}),
+        ("opal", {"is_sub_agent": True}, {"planning": OmissionReason.SUB_AGENT}),
         ("pi", {"base": Text("Mine.")}, BASE_REPLACED),
-        ("ptc", {"limits": Limits(omit_reference=True)}, {"reference": "left out by limits.omit_reference"}),
+        ("ptc", {"limits": Limits(omit_reference=True)}, {"reference": OmissionReason.REFERENCE_OFF}),
     ],
 )
 def test_the_report_says_why_a_part_is_omitted(layout, changes, omitted):

@@ -189,7 +189,7 @@ def test_field_errors_are_shown_and_the_last_valid_preview_stays(deck: Deck, as_
     assert (response.status_code, response["HX-Reswap"]) == (422, "none")
     html = response.content.decode()
     assert re.search(
-        r'id="id_label_mistake"[^>]*hx-swap-oob="true">.*?This field is required', html, re.DOTALL
+        r'id="id_name_mistake"[^>]*hx-swap-oob="true">.*?This field is required', html, re.DOTALL
     )
     assert re.search(r'id="id_text_mistake"[^>]*hx-swap-oob="true"></div>', html)
     tool = make_tool(deck.workspace, "read")
@@ -197,7 +197,7 @@ def test_field_errors_are_shown_and_the_last_valid_preview_stays(deck: Deck, as_
     assert bad.status_code == 422
     assert re.search(r'id="id_parameters_mistake"[^>]*>\s*<ul', bad.content.decode())
     good = as_alice.post(studio_url("preview"), soul_form(), **HTMX)
-    assert re.search(r'id="id_label_mistake"[^>]*hx-swap-oob="true"></div>', good.content.decode())
+    assert re.search(r'id="id_name_mistake"[^>]*hx-swap-oob="true"></div>', good.content.decode())
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def as_viewer(source_stage, db):
 
 def new_source(granted, **more):
     return {
-        "label": "Team files",
+        "name": "Team files",
         "source_kind": "folder",
         "allowed_folder": granted.pk,
         "folder": "deep",
@@ -211,7 +211,7 @@ def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, sou
 
 
 BAD_INPUT: list[tuple[str, object, str]] = [
-    ("label", "", "This field is required."),
+    ("name", "", "This field is required."),
     ("allowed_folder", "", "Choose an allowed folder."),
     ("allowed_folder", "999999", "Select a valid choice."),
     ("folder", "../other", "Names in a path cannot be empty, . or .."),

@@ -344,7 +344,7 @@ def test_a_retried_erasure_changes_nothing(stage, bot, admin):
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_in_every_layout_the_latest_version_is_served_after_an_erasure(workspace, bot, admin, layout):
     values = {
-        "name": "Rosamund Penhaligon",
+        "display_name": "Rosamund Penhaligon",
         "location": "Bay Street",
         "notes": SECRET,
         "timezone": "Europe/Oslo",

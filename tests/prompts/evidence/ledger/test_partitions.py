@@ -308,8 +308,8 @@ def test_a_partition_without_its_trigger_is_found(stage):
         "FOR VALUES FROM ('2050-01-01 00:00Z') TO (MAXVALUE)",
         "ALTER TABLE by_hand ENABLE ROW LEVEL SECURITY",
     )
-    assert list_unprotected_partitions() == ["manual"]
-    assert "manual" in datastores.check_ledger_months().message
+    assert list_unprotected_partitions() == ["by_hand"]
+    assert "by_hand" in datastores.check_ledger_months().message
     execute_sql("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT_PARTITION} DISABLE ROW LEVEL SECURITY")
     assert list_unprotected_partitions() == [DEFAULT_PARTITION]
 

@@ -47,16 +47,21 @@ def list_schema_keys() -> set[str]:
     }
 
 
+def get_schema_name(value: Any) -> str:
+    """Return the name of the class in the published schema."""
+    return type(value).__name__.removesuffix("Input")
+
+
 def iterate_set_keys(value: Any) -> Iterator[str]:
     """Yield the fields that differ from their default, as "Class.field"."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        yield from (f"{type(value).__name__}.{name}" for name, item in value._asdict().items() if item)
+        yield from (f"{get_schema_name(value)}.{name}" for name, item in value._asdict().items() if item)
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             item = getattr(value, field.name)
             default = get_field_default(type(value), field.name)
             if default is MISSING or item != default:
-                yield f"{type(value).__name__}.{field.name}"
+                yield f"{get_schema_name(value)}.{field.name}"
                 yield from iterate_set_keys(item)
     elif isinstance(value, tuple):
         for item in value:

@@ -180,9 +180,9 @@ def test_nothing_to_release_says_so(as_alice, alice):
 
 @pytest.mark.slow
 def test_a_second_person_approves_and_production_moves(as_alice, as_bob, requested):
-    assert "need approval from another member" in submit_action(as_bob, 1, "release")
+    assert "need approval from another member" in submit_action(as_bob, 1, "publish")
     assert submit_action(as_alice, 1, "approve") == "Release 1: approved."
-    assert submit_action(as_bob, 1, "release") == "Release 1: released."
+    assert submit_action(as_bob, 1, "publish") == "Release 1: released."
     assert in_production() == [1, 1]
     html = page(as_bob, "releases/1/")
     assert "Approved by" in html
@@ -249,7 +249,7 @@ def test_a_release_of_an_automatic_agent_needs_no_approval(as_bob, workspace, ch
     quick = prompts()[-1]
     roll_back([quick], by=by_alice, note="Back.")
     ask(as_bob, prompts=choices()[-1:])
-    assert "Release 1: released." in submit_action(as_bob, 1, "release")
+    assert "Release 1: released." in submit_action(as_bob, 1, "publish")
     assert in_production() == [2]
 
 

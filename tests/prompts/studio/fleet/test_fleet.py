@@ -200,7 +200,7 @@ def test_served_prompts_are_charted_by_hour(as_bob, workspace, stage):
 
 def test_attention_items_link_to_their_pages(as_bob, workspace, stage):
     assert "Nothing needs attention." in get_html(get_fleet_page(as_bob))
-    make_memory(workspace, state="proposed")
+    make_memory(workspace, status="proposed")
     AgentPrompt.unscoped.filter(agent=stage.pilot).update(problem="Not built: no.")
     rows = get_fleet_page(as_bob).context["attention_items"]
     assert [(row.count, row.label) for row in rows] == [(2, "prompts not built"), (1, "memory to approve")]
