@@ -69,7 +69,7 @@ def remove_maxlength(page):
 def test_values_that_no_field_offers_are_rejected(bobs, workspace, elsewhere):
     # A text box cannot hold a NUL, so a script adds it to the form data.
     bobs.go("souls/new/")
-    bobs.fill(Label="Calm", Text="Be")
+    bobs.fill(Name="Calm", Text="Be")
     bobs.page.evaluate(
         "document.querySelector('form[method=post].dr-stack').addEventListener("
         "'formdata', event => event.formData.set('text', 'Be\\u0000 calm'))"
@@ -81,7 +81,7 @@ def test_values_that_no_field_offers_are_rejected(bobs, workspace, elsewhere):
     # An unknown timezone and an agent of another workspace are not valid choices.
     foreign = make_agent(elsewhere, "spy")
     bobs.go("user-profiles/new/")
-    bobs.fill(Label="Guest")
+    bobs.fill(Name="Guest")
     choose(bobs, "Time zone", "Mars/Olympus")
     assert bobs.press("Create user profile") == 422
     bobs.sees_field_error("Time zone", "not one of the available choices")
@@ -104,7 +104,7 @@ def choose(visit, label, value):
 @pytest.mark.hard
 def test_any_unicode_script_is_kept_and_markup_is_escaped(bobs, workspace):
     bobs.go("identities/new/")
-    bobs.fill(Label=RTL, Emoji=FAMILY, Name=f"Mira {FAMILY}", Vibe="Żółć, naïve, 東京")
+    bobs.fill(Name=RTL, Emoji=FAMILY, Name=f"Mira {FAMILY}", Vibe="Żółć, naïve, 東京")
     bobs.press("Create identity")
     bobs.sees_message(RTL)
     bobs.sees(FAMILY)

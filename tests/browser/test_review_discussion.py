@@ -103,7 +103,7 @@ def test_a_review_is_requested_discussed_and_approved_in_two_browsers(
 
 def test_the_bell_does_not_reload_a_page_whose_session_has_ended(bobs: Visit):
     bobs.go("souls/new/")
-    bobs.fill(Label="Half a soul")
+    bobs.fill(Name="Half a soul")
     bobs.page.context.clear_cookies()
     with bobs.page.expect_response(lambda response: "/notifications/bell/" in response.url):
         pass

@@ -247,7 +247,7 @@ PRESS_TWICE = """() => {
 
 def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_retried(bobs, workspace, page_errors):
     bobs.go("souls/new/")
-    bobs.fill(Label="Calm")
+    bobs.fill(Name="Calm")
     held = HeldRequests(bobs.page, "**/souls/new/")
     # The server is slow: it answers after the bar has appeared.
     with bobs.page.expect_console_message(lambda message: message.text == "The bar is visible."):

@@ -76,7 +76,7 @@ def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder
 @pytest.mark.django_db(transaction=True)
 def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     alices.go("sources/new/")
-    alices.fill(Label="Pushed files")
+    alices.fill(Name="Pushed files")
     alices.page.get_by_label("Files pushed by upload or API").check()
     expect(alices.page.get_by_label("Allowed folder", exact=True)).to_be_hidden()
     alices.press("Create source")

@@ -296,7 +296,7 @@ def test_a_removed_check_is_found(stage):
     else:
         run_sql("PRAGMA ignore_check_constraints = ON")
     try:
-        assert any("memory_state_known" in finding for finding in scoping.find_unenforced_constraints(stage))
+        assert any("memory_status_known" in finding for finding in scoping.find_unenforced_constraints(stage))
     finally:
         if connection.vendor == "sqlite":
             run_sql("PRAGMA ignore_check_constraints = OFF")
