@@ -104,7 +104,7 @@ def choose(visit, label, value):
 @pytest.mark.hard
 def test_any_unicode_script_is_kept_and_markup_is_escaped(bobs, workspace):
     bobs.go("identities/new/")
-    bobs.fill(Name=RTL, Emoji=FAMILY, Name=f"Mira {FAMILY}", Vibe="Żółć, naïve, 東京")
+    bobs.fill(**{"Name": RTL, "Emoji": FAMILY, "Display name": f"Mira {FAMILY}", "Vibe": "Żółć, naïve, 東京"})
     bobs.press("Create identity")
     bobs.sees_message(RTL)
     bobs.sees(FAMILY)

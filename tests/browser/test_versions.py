@@ -108,7 +108,7 @@ def test_text_links_to_its_origin_a_lockfile_opens_and_a_label_is_moved(bobs, cr
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
     bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/?lockfile=all")
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
-    bobs.fill(Name="canary")
+    bobs.fill(Label="canary")
     bobs.press("Move label")
     bobs.sees_message("“canary” now points to version 1.")
     bobs.go("agents/quick/versions/")
