@@ -85,7 +85,7 @@ def test_proofs_that_need_the_machine_run_first_and_a_failure_of_either_run_coun
         commands.append(command)
         return subprocess.CompletedProcess(command, codes[len(commands) - 1])
 
-    monkeypatch.setattr(dev.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     assert dev.run_proofs("hard", []) == code
     alone, others = commands
     assert alone[-1] == "(hard) and alone"
