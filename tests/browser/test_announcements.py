@@ -100,5 +100,5 @@ def test_the_studio_announces_changes_and_keeps_the_focus(
     page_errors.expect("422")
     label.fill("")
     expect(label).to_have_accessible_description(re.compile("required"))
-    expect(announcement(page)).to_contain_text("Fix these fields to update the preview: Label")
+    expect(announcement(page)).to_contain_text("Fix these fields to update the preview: Name")
     expect(page.locator("#studio-preview [role=alert]")).to_have_count(0)
