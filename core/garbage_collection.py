@@ -6,12 +6,14 @@ the time of a start, and of a build.
 
 import gc
 
-# New objects before a collection of the youngest, and collections before one of the next older ones. A build
-# of 25 agents creates some hundred thousand objects, few of them in cycles.
+# How many new objects cause a collection of the youngest generation, and how many collections of one
+# generation cause one of the next. A build of 25 agents creates several hundred thousand objects, few of them
+# in cycles.
 THRESHOLDS = (20_000, 20, 50)
 
 
-# More than the imports of the product create. Not `gc.disable()`: a process may never end its start.
+# More objects than the imports of the product create. Not `gc.disable()`, because `exclude_imported_objects`
+# may never be called.
 START_THRESHOLD = 500_000
 
 

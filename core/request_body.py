@@ -16,7 +16,7 @@ from django.http import HttpRequest
 
 # How long a read waits for a free slot.
 SLOT_WAIT_SECONDS = 0.25
-# The connection is closed by a thread that checks once a second.
+# By how many seconds a timeout may be off: the thread that closes connections checks once a second.
 TIMEOUT_TOLERANCE = 2.0
 
 

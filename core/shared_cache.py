@@ -39,7 +39,7 @@ class SharedLRUCache(LRUCache[K, V]):
             super().clear()
 
 
-# How long a thread waits for the load of another one before it loads the value itself.
+# How many seconds a thread waits for a value that another thread loads, before it loads the value itself.
 MAX_WAIT_SECONDS = 5
 
 

@@ -17,9 +17,9 @@ class Actor:
     is_bot: bool = False
     # Whether memories that this bot creates are active without approval.
     can_activate_memories: bool = False
-    # Whether the change was made with an API key, also with that of a user.
+    # Whether the change was made with an API key: a bot key, or an admin key, which acts for a user.
     has_key: bool = False
-    # The permissions of the key that the author uses. None without a key: see personas.tenancy.permissions.
+    # The permissions of the author's API key; None if there is no key (see personas.tenancy.permissions).
     permissions: "frozenset[Permission] | None" = None
 
     @classmethod

@@ -54,7 +54,7 @@ def record_sign_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any)
     )
 
 
-# `personas` is loaded before `django.contrib.auth`: under this id, Django's receiver is not connected.
+# `personas` is loaded before `django.contrib.auth`, so Django's receiver with this uid is not connected.
 @receiver(user_logged_in, dispatch_uid="update_last_login")
 def save_last_login(sender: Any, user: User, **kwargs: Any) -> None:
     """Save the time of the sign-in, in place of Django's own receiver.

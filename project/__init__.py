@@ -2,7 +2,7 @@
 
 from core.garbage_collection import postpone_garbage_collection
 
-# Imports are most of a start; ProjectConfig sets other thresholds then.
+# Imports take most of the start-up time. ProjectConfig sets the usual thresholds after them.
 postpone_garbage_collection()
 
 from project.celery import app as celery_app  # noqa: E402  # see above

@@ -45,7 +45,7 @@ class FetchFastPath:
         self.application = application
         self.security_headers = build_security_headers()
         if settings.DRAMATIS_TRACING:
-            # Now, because importing the packages would delay the first fetch by a second.
+            # Load the packages now: importing them later would delay the first fetch by a second.
             load_span_tools()
 
     def __call__(self, environ: WsgiEnviron, start: StartResponse) -> Iterable[bytes]:

@@ -22,18 +22,19 @@ DRAMATIS_RATE_LIMITS = {
     "write": (600, 3_000),
     "render": (3_000, 30_000),
 }
-# Build jobs, and refresh jobs, that one workspace may have in the queue or running. A finished job sends the
-# next one, behind those of other workspaces. With more worker processes than this times two, raise it.
+# How many build jobs, and how many refresh jobs, one workspace may have in the queue or running. A finished
+# job enqueues the next one, behind those of other workspaces. Raise this if there are more than twice as many
+# worker processes.
 DRAMATIS_WORKSPACE_JOBS = env_int("DRAMATIS_WORKSPACE_JOBS", 2)
 # Bytes of call data and pushed files that one workspace may store per day (UTC); 0 means no limit.
 DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 # How many workspaces may count for one user (personas/limits/persons.py); 0 means no limit. Operators can set
 # another number for a user. A deleted workspace counts until its rows are removed.
 DRAMATIS_WORKSPACES_PER_PERSON = env_int("DRAMATIS_WORKSPACES_PER_PERSON", 20)
-# The workspaces of one person together may use the rate limits and the daily quota of so many workspaces.
+# All workspaces of one person together may use the rate limits and daily quota of this many workspaces.
 DRAMATIS_PERSON_SHARE = env_int("DRAMATIS_PERSON_SHARE", 4)
-# Invitations per day (UTC), resent ones included: of a workspace, of a person, and to an address by everyone;
-# 0 means no limit.
+# Invitations per day (UTC), including resent ones: by one workspace, by one person, and by everyone to one
+# address; 0 means no limit.
 DRAMATIS_INVITATIONS_PER_WORKSPACE = env_int("DRAMATIS_INVITATIONS_PER_WORKSPACE", 50)
 DRAMATIS_INVITATIONS_PER_PERSON = env_int("DRAMATIS_INVITATIONS_PER_PERSON", 100)
 DRAMATIS_INVITATIONS_PER_ADDRESS = env_int("DRAMATIS_INVITATIONS_PER_ADDRESS", 5)

@@ -29,9 +29,9 @@ from skills.refresh.runs import delete_runs_before
 
 log = structlog.get_logger(__name__)
 
-# Days that notifications are kept; shorter if events are.
+# How many days notifications are kept, unless events are kept for less.
 KEEP_NOTIFICATIONS_DAYS = 90
-# Days that the log of webhook deliveries is kept.
+# How many days the log of webhook deliveries is kept.
 KEEP_DELIVERIES_DAYS = 30
 # The database allows deleting reports only after this time: see prompts.migrations.0002_append_only.
 MIN_REPORT_DAYS = 30
@@ -60,7 +60,7 @@ def purge_security_events() -> int:
 def purge_events() -> int:
     months: int = settings.DRAMATIS_KEEP_EVENTS_MONTHS
     count = delete_everywhere(delete_deliveries_before, KEEP_DELIVERIES_DAYS)
-    # Before the events: a notification is deleted with its event, and the unread ones are counted here.
+    # Before the events: deleting an event also deletes its notifications, but does not update unread counts.
     notification_days = min(KEEP_NOTIFICATIONS_DAYS, months * 31) if months else KEEP_NOTIFICATIONS_DAYS
     count += delete_everywhere(delete_notifications_before, notification_days)
     return count + (delete_everywhere(delete_events_before, months * 31) if months else 0)

@@ -46,8 +46,8 @@ VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
 SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else get_development_key(VAR))
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
-# Texts of which the keys are derived that encrypt second factors in the database. The first one encrypts, all
-# of them decrypt. Without any, SECRET_KEY and its fallbacks are used.
+# The keys that encrypt second factors and webhook secrets in the database are derived from these texts. The
+# first one encrypts, or SECRET_KEY if there is none. All of them, SECRET_KEY and its fallbacks decrypt.
 DRAMATIS_SECRETS_KEYS = env_list("DRAMATIS_SECRETS_KEYS")
 if any(len(text) < MIN_SECRETS_KEY_LENGTH for text in DRAMATIS_SECRETS_KEYS):
     environment_problems.append(
@@ -107,7 +107,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
     "project.middleware.sessions.LoginMiddleware",
-    # After the login check, because it reads the body: visitors must not make the server wait for one.
+    # After the login check: CSRF checks read the body, and visitors must not make the server wait for it.
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "prompts.publishing.builds.middleware.RebuildCountsMiddleware",
@@ -116,9 +116,10 @@ MIDDLEWARE = [
     "core.db.replica.ReadYourWritesMiddleware",
     "prompts.publishing.review.middleware.ReviewMiddleware",
 ]
-# Views that are called again after a sign-in, without middleware, call the review step themselves.
+# The function of the review step. Views that are called again after a reauthentication, without middleware,
+# call it themselves.
 REVIEW_STEP = "prompts.publishing.review.middleware.run_review_step"
-# Renders widgets with Jinja2: Django includes a template for each option of a list.
+# Renders widgets with Jinja2, because Django's templates include another template for each option of a list.
 FORM_RENDERER = "project.form_renderer.WidgetRenderer"
 TEMPLATES = [
     {
@@ -156,7 +157,7 @@ DATABASE_DIRECT = build_database_config(
 # The same database through PgBouncer in transaction mode, for web, workers and beat: docs/deployment.md.
 DATABASE_POOLED: dict[str, Any] | None = None
 DATABASE_POOLED_URL = env_secret("DATABASE_POOLED_URL", needed=False)
-# PgBouncer 1.21 or newer with max_prepared_statements supports prepared statements.
+# Whether the pooler supports prepared statements: PgBouncer 1.21 or newer with max_prepared_statements.
 DATABASE_POOLER_PREPARES = env_bool("DATABASE_POOLER_PREPARES", False)
 if DATABASE_POOLED_URL:
     if "sqlite" in DATABASE_DIRECT["ENGINE"] or not DATABASE_POOLED_URL.startswith("postgres"):
@@ -197,13 +198,13 @@ REDIS_URL = env_secret("REDIS_URL", needed=PRODUCTION, default=f"unix://{get_val
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 200
-# Slow clients (decision 0018). Threads of a web process that may read a request body at once: half of the
-# server's --blocking-threads, so that the rest is free for other requests.
+# Limits for slow clients (decision 0018). How many threads of a web process may read a request body at once:
+# half of the server's --blocking-threads, so that the rest is free for other requests.
 DRAMATIS_BODY_THREADS = env_int("DRAMATIS_BODY_THREADS", 8)
 # Seconds that a client may take to send a body, or pause while it reads a response. Must be less than
 # DRAMATIS_REQUEST_SECONDS.
 DRAMATIS_BODY_SECONDS = env_int("DRAMATIS_BODY_SECONDS", 15)
-# Seconds for a whole request. Together with the time to end it, this is less than 30.
+# Seconds for a whole request. The default leaves time to end the request within 30 seconds.
 DRAMATIS_REQUEST_SECONDS = env_int("DRAMATIS_REQUEST_SECONDS", 25)
 
 # --- Users and authentication ------------------------------------------------------------------------
@@ -237,12 +238,12 @@ ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_FORMS = {"signup": "personas.accounts.forms.EqualTimeSignupForm"}
 USERSESSIONS_ADAPTER = "personas.accounts.account_adapter.SessionsAdapter"
-# Wrong codes of a second factor. The key is the user, whose password was right.
+# Limit on wrong second-factor codes. The key is the user, whose password was correct.
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/15m/key"}
-# Wrong passwords from a device that is not known: fifty per address in an hour, and five per account and
-# address in 15 minutes. The growing delay of personas/accounts/sign_in_delays.py comes on top.
+# Limits on wrong passwords from an unknown device: fifty per IP address in an hour, and five per account and
+# IP address in 15 minutes. The growing delay of personas/accounts/sign_in_delays.py is applied as well.
 NEW_DEVICE_LOGIN_LIMITS = "50/h/ip,5/15m/key"
-# Wrong passwords from a known device of the account: five in 15 minutes, whatever others do.
+# Limit on wrong passwords from a known device of the account, regardless of attempts by others.
 KNOWN_DEVICE_LOGIN_LIMIT = "5/15m/key"
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("DRAMATIS_TRUSTED_PROXIES", 0)
 MFA_ADAPTER = "personas.accounts.second_factors.EncryptingMFAAdapter"
@@ -358,7 +359,7 @@ DRAMATIS_BUILD_BATCH = 25
 # development. In production only the worker needs it.
 DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=False)
 # Keys whose checkpoints are valid: key ids and public keys in PEM format, separated by commas or spaces. If
-# it is empty, only the key above is trusted.
+# this is empty, only the signing key above is trusted.
 DRAMATIS_TRUSTED_KEYS = env_str("DRAMATIS_TRUSTED_KEYS")
 if PRODUCTION and not (DRAMATIS_SIGNING_KEY or DRAMATIS_TRUSTED_KEYS):
     environment_problems.append(
@@ -373,16 +374,17 @@ DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "che
 DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
 LOCAL_NETWORKS = () if PRODUCTION else ("127.0.0.0/8", "::1")
 DRAMATIS_METRICS_NETWORKS = env_networks("DRAMATIS_METRICS_NETWORKS", LOCAL_NETWORKS)
-# Hosts and networks that webhooks may reach although they are not public, on request with a port (host:port).
+# Hosts and networks that webhooks may reach although they are not public, optionally with a port (host:port).
 DRAMATIS_OUTGOING_ALLOWED = env_list("DRAMATIS_OUTGOING_ALLOWED")
-# Whether to log successful fetches too, and to write a span for each (core/spans.py). The ledger has a row.
+# Whether to log successful fetches, which are in the ledger anyway, and whether to write a span for each
+# fetch (core/spans.py).
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 DRAMATIS_TRACING = env_bool("DRAMATIS_TRACING", False)
 # Seconds that the clock may differ from PostgreSQL's before the process corrects its time; 0 means no limit.
 DRAMATIS_MAX_CLOCK_SKEW = env_int("DRAMATIS_MAX_CLOCK_SKEW", 30)
-# Retention in days of refresh runs (the newest of each source is always kept), of abandoned drafts, of
-# security events, reports and verification runs, and of contents and file revisions that nothing refers to;
-# in months of events. 0 keeps them for ever.
+# Retention in days: of refresh runs (the newest of each source is always kept), abandoned drafts, security
+# events, reports, verification runs, and contents and file revisions that nothing refers to. The retention of
+# events is in months. 0 keeps them forever.
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
 DRAMATIS_KEEP_SECURITY_EVENTS_DAYS = env_int("DRAMATIS_KEEP_SECURITY_EVENTS_DAYS", 180)

@@ -54,7 +54,7 @@ def purge_security_events_job() -> None:
     retention.purge_security_events()
 
 
-# The rows in the database are the queue. A job that is lost with its worker is replaced by the next one.
+# Acknowledged early: the rows in the database are the queue, and the next job replaces a lost one.
 @shared_task(acks_late=False, reject_on_worker_lost=False)
 def deliver_webhooks_job() -> None:
     """Create deliveries for new events and send the due ones."""
@@ -92,14 +92,14 @@ def purge_reports_job() -> None:
     retention.purge_verifications()
 
 
-# It deletes all rows of a workspace.
+# The time limit is long, because the job deletes all rows of a workspace.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def remove_workspaces_job() -> None:
     """Remove the rows of workspaces that were deleted and can no longer be restored."""
     remove_deleted_workspaces()
 
 
-# It reads all versions of each workspace.
+# The time limit is long, because the job reads all versions of each workspace.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def purge_contents_job() -> None:
     """Delete contents, file revisions and values of calls that nothing refers to."""

@@ -19,7 +19,8 @@ from project.request_limits import connections, deadlines  # noqa: E402  # see a
 from project.request_limits.wsgi import RequestLimits  # noqa: E402  # see above
 
 # Seconds until a thread must let another one run. A fetch waits for the database several times, and each time
-# then for threads that compute; with Python's 5 ms, fetches beside a flood of requests took a third longer.
+# afterwards for threads that compute. With Python's default of 5 ms, fetches took a third longer during a
+# flood of other requests.
 SWITCH_INTERVAL = 0.001
 
 application = FetchFastPath(RequestLimits(django_application))

@@ -29,7 +29,7 @@ from prompts.publishing.labels.change_recorder import UnreviewedChange, get_chan
 from prompts.publishing.labels.services import keep_review
 
 log = structlog.get_logger(__name__)
-# Prompts that are built for a review, which is not committed.
+# Maximum number of prompts that are built for a review. These builds are not committed.
 MAX_REVIEWED_PROMPTS = 200
 
 
@@ -164,7 +164,7 @@ def build_now(workspace_id: int, agent_ids: list[int], new_causes: NewCauses | N
     """
     limit = get_build_limit()
     try:
-        # In a savepoint, if it is the transaction of the edit: a failed build must not undo the edit.
+        # In the edit's transaction, the build runs in a savepoint: a failed build must not undo the edit.
         result = rebuild_pending_agents(workspace_id, agent_ids, max_prompts=limit, new_causes=new_causes)
     except TooManyPrompts:
         return False

@@ -41,8 +41,8 @@ from prompts.publishing.builds.sweep import (
 
 log = structlog.get_logger(__name__)
 
-# How long a job goes through workspaces, in seconds: well under the time limit of jobs. The next run begins
-# with the workspaces that were not reached.
+# A job starts on no more workspaces after this many seconds, well under the time limit of jobs. The next run
+# begins with the workspaces that were not reached.
 WORKSPACE_JOB_SECONDS = 40.0
 
 
@@ -183,7 +183,7 @@ def run_for_each_workspace(workspace_ids: Sequence[int], action: Callable[[int],
                 action(workspace_id)
         except SoftTimeLimitExceeded:
             raise
-        # Any error: one damaged row must not keep the other workspaces from being sealed and signed.
+        # Catch any error: one damaged row must not keep the other workspaces from being sealed and signed.
         except Exception as error:
             log.exception(
                 "workspace_job_failed",

@@ -13,7 +13,7 @@ from personas.records.revision_display import get_field_label
 from skills.models import Skill
 from skills.scanning import Finding, scan_text
 
-# Labels of fields, by record kind and field name, that differ from the usual label of the field.
+# By record kind and field name: labels used here instead of the field's usual label.
 FIELD_LABELS = {("skill", "body"): _("Instructions")}
 
 

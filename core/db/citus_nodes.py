@@ -5,12 +5,12 @@ from typing import Any
 from django.db import DatabaseError, connection
 
 CITUS_SQL = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
-# A worker that was removed on purpose is not active.
+# Only active workers: one that was disabled on purpose does not count as lost.
 NODES_SQL = """
 SELECT nodename, nodeport FROM pg_dist_node
 WHERE isactive AND groupid <> 0 AND noderole = 'primary' ORDER BY 1, 2
 """
-# Opens a connection to the worker.
+# Opens a connection to the worker, to find out whether it answers.
 NODE_STATE_SQL = "SELECT citus_check_connection_to_node(%s, %s)"
 
 
@@ -38,7 +38,7 @@ def is_node_up(name: str, port: int) -> bool:
     try:
         return bool(query(NODE_STATE_SQL, [name, port])[0][0])
     except DatabaseError:
-        # A machine that does not answer at all: the statement was cancelled after its time limit.
+        # The worker's machine does not answer at all, so the statement was cancelled by its time limit.
         if connection.in_atomic_block:
             raise
         return False

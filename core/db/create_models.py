@@ -22,7 +22,7 @@ class CreateModels(Operation):
         self.models = models
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        # Without the rendered classes, adding a model renders nothing. The next access renders all of them.
+        # Drop the rendered classes: adding models then renders nothing, and the next access renders all.
         state.__dict__.pop("apps", None)
         for model in self.models:
             model.state_forwards(app_label, state)

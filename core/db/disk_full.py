@@ -4,7 +4,7 @@ import sqlite3
 
 import psycopg
 
-# PostgreSQL's class 53 (insufficient resources): disk_full.
+# PostgreSQL's code for disk_full, in class 53 (insufficient resources).
 DISK_FULL_SQLSTATE = "53100"
 
 

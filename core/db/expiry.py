@@ -61,7 +61,7 @@ class AppendOnlyWithExpiry(AppendOnly):
 # --- deleted workspaces ----------------------------------------------------------------------------------
 
 # The triggers of `AppendOnly` and its variants get one more exception: a DELETE is allowed if a removal of
-# the workspace was recorded in personas_erasure so many days ago.
+# the workspace was recorded in personas_erasure more than `days` days ago.
 
 # The kind of the row in personas_erasure that allows the removal.
 REMOVAL_KIND = "removal"

@@ -99,7 +99,7 @@ class CompactJSONField(Text):
         return self.get_prep_value(self.value_from_object(obj))
 
 
-# Between the texts of the lookup below.
+# Separates the texts in the lookup below.
 JOINED_BY = ","
 
 
@@ -135,7 +135,7 @@ class InJoinedList(models.Lookup[Any]):
 class InJoinedIntegers(InJoinedList):
     """`prompt__in_joined="1,2,3"`: the column is one of these integers."""
 
-    # The text is no value of the column.
+    # The right-hand side is a joined text, so it is not converted to a value of the column.
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:

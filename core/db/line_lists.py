@@ -76,7 +76,7 @@ class LineListField(Text):
             validator(item)
 
     def formfield(self, **kwargs: Any) -> Any:
-        # TextField passes its own widget, which suits.
+        # TextField passes a text area as the widget, which suits this form field too.
         return super().formfield(**{"form_class": LineListFormField, **kwargs})
 
 

@@ -29,8 +29,8 @@ REPLICA_ALIAS = "replica"
 # The largest accepted replication lag, how often the lag is checked, and how long the replica is not used
 # after a failure.
 MAX_LAG, CHECK_SECONDS, SUSPEND_SECONDS = timedelta(seconds=10), 5.0, 30.0
-# For this long after a write, the user's pages are read from the primary. It is more than MAX_LAG plus
-# CHECK_SECONDS: by then a replica in use has replayed the write.
+# For this long after a write, the user's pages are read from the primary. This is more than MAX_LAG plus
+# CHECK_SECONDS, so a replica in use has replayed the write by then.
 RECENT_WRITE_SECONDS = 20
 RECENT_WRITE_COOKIE = "dr_just_wrote"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")

@@ -19,7 +19,7 @@ POSTGRES_TRIGGER = """
 CREATE TRIGGER {table}_counted AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_count()
 """
 SQLITE_TRIGGER = "CREATE TRIGGER {table}_counted_{verb} AFTER {verb} ON {table} BEGIN {statement}; END"
-# Rows that were written before the trigger existed.
+# Counts the rows that were written before the trigger existed.
 INITIAL_STATEMENT = """
 INSERT INTO {counter} (workspace_id, number) SELECT workspace_id, count(*) FROM {table} GROUP BY workspace_id
 """

@@ -12,7 +12,7 @@ from django.core.mail.backends.smtp import EmailBackend
 
 from core.request_body import ClientSlots
 
-# Emails that one process may be sending at once, and how long a request waits for one of them.
+# How many emails one process may send at once, and how long a request waits until its email is sent.
 MAX_SENDING = 2
 MAX_SEND_SECONDS = 10.0
 

@@ -34,17 +34,17 @@ MAX_URL_LENGTH = 500
 TOTAL_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
 MAX_RESPONSE_BYTES = 16 * 1024
-# Everything that is read of a response: interim responses, status, headers, framing and body.
+# Limits everything that is read of a response: interim responses, status, headers, framing and body.
 MAX_RECEIVED_BYTES = 80 * 1024
-# Visible ASCII characters without those that parsers of URLs disagree about.
+# Visible ASCII characters, except those that URL parsers disagree about.
 URL_PATTERN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-# As in URLs of browsers, a host whose last part is a number is an IPv4 address or nothing.
+# As in browsers, a host whose last part is a number is either an IPv4 address or invalid.
 NUMBER_PATTERN = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
-# Names that no public name server answers for.
+# Domains that no public name server answers for.
 RESERVED_NAMES = ("localhost", "localdomain", "local", "internal", "invalid", "home.arpa", "onion")
 HOST_PATTERN = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|[0-9a-f:.]+")
-# This network, private, shared (CGNAT), loopback, link-local, protocol assignments, documentation, 6to4
-# relays, benchmarks, multicast, reserved and broadcast.
+# Addresses that are not public: this network, private, shared (CGNAT), loopback, link-local, protocol
+# assignments, documentation, 6to4 relays, benchmarks, multicast, reserved and broadcast.
 INTERNAL_IPV4 = [
     ip_network(text)
     for text in (
@@ -53,8 +53,8 @@ INTERNAL_IPV4 = [
         *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
     )
 ]
-# Only global unicast addresses of IPv6 are public. So loopback, mapped and compatible IPv4 addresses, NAT64,
-# unique local, link-local, site-local and multicast addresses are not; nor are the exceptions: protocol
+# Only global unicast IPv6 addresses are public. That excludes loopback, mapped and compatible IPv4, NAT64,
+# unique local, link-local, site-local and multicast addresses. INTERNAL_IPV6 has the exceptions: protocol
 # assignments with Teredo, documentation and 6to4.
 PUBLIC_IPV6 = ip_network("2000::/3")
 INTERNAL_IPV6 = [ip_network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
@@ -382,8 +382,8 @@ def read_response(connection: socket.socket, deadline: float) -> SentResponse:
         try:
             body = response.read(MAX_RESPONSE_BYTES)
         except (OSError, HTTPException, ValueError, OverflowError):
-            # The status says whether the receiver has the request; the body is only shown. The last two are
-            # for chunk sizes below -1.
+            # The body is only shown; the status says whether the receiver got the request. ValueError and
+            # OverflowError are raised for chunk sizes below -1.
             body = b""
         return SentResponse(response.status, headers, body)
     finally:

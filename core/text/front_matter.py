@@ -83,7 +83,7 @@ __all__ = [
 MAX_HEAD_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
 UNCLOSED_MESSAGE = "The front matter starts with --- but has no closing --- line."
-# YAML treats U+2028 and U+2029 as line breaks and skips U+FEFF. Line numbers would be wrong.
+# YAML treats U+2028 and U+2029 as line breaks and skips U+FEFF, so line numbers would be wrong.
 FORBIDDEN_HEAD_RANGES = r"\u2028\u2029\ufeff"
 
 

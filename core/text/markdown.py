@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 from core.text.shorten import shorten_text
 
-# Longer texts are shown as they are: a text of marks alone takes half a second at this length.
+# Longer texts are not rendered: a text of nothing but Markdown marks takes half a second at this length.
 MAX_RENDERED_LENGTH = 20_000
 
 

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-# Bounds the work on texts made to have one anchor at each depth. Real texts need less than half of it.
+# Limits the work on texts made to have one anchor at each depth. Real texts need less than half this depth.
 MAX_DEPTH = 16
 
 

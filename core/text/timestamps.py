@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils.dateparse import parse_datetime
 
-# The limits of what is stored. Beyond them, converting to another timezone can overflow, and years have fewer
-# than four digits in some formats.
+# The earliest and latest times that are stored. Beyond them, converting to another timezone can overflow, and
+# some formats write years with fewer than four digits.
 EARLIEST = datetime(1000, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 # The year 0, which datetime does not have, and a leap second.
@@ -20,7 +20,7 @@ def parse_timestamp(text: str) -> datetime:
     Every date-time of RFC 3339 is valid. Times before EARLIEST and after LATEST become these. A leap second
     becomes the next second.
     """
-    # The letters may be lowercase. The year 4 is a leap year as the year 0 is.
+    # T and Z may be lowercase. The year 0 is replaced by 4, because both are leap years.
     normalized, years = YEAR_ZERO.subn("0004-", text.upper())
     normalized, leap_seconds = LEAP_SECOND.subn(":59", normalized)
     parsed = parse_datetime(normalized)

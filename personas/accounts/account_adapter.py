@@ -32,11 +32,11 @@ from personas.models import Invitation, User
 
 INVITATION_SESSION_KEY = "invitation_token"
 INVITATION_ID_SESSION_KEY = "invitation_id"
-# Where allauth keeps an address that counts as verified.
+# Session key under which allauth keeps an email address that counts as verified.
 VERIFIED_EMAIL_SESSION_KEY = "account_verified_email"
-# Action name of allauth's rate limits.
+# The name that allauth's rate limits use for failed sign-ins.
 LOGIN_FAILED = "login_failed"
-# Templates of the emails that a visitor can cause, also to addresses of others.
+# Templates of emails that a visitor can cause to be sent, even to other people's addresses.
 VISITOR_TEMPLATES = frozenset(
     f"account/email/{name}"
     for name in (
@@ -150,7 +150,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
         return response
 
     def send_password_reset_mail(self, user: Any, email: str, context: dict[str, Any]) -> None:
-        # If an operator sends it, the admin site records that.
+        # If an operator sends the email, the admin site records that instead.
         if not self.request.user.is_authenticated or self.request.user.pk == user.pk:
             record_security_event(user, SecurityEventKind.PASSWORD_RESET_REQUESTED, request=self.request)
         super().send_password_reset_mail(user, email, context)

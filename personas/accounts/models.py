@@ -16,7 +16,7 @@ class SecurityEventKind(models.TextChoices):
     SECOND_FACTOR_FAILED = "second_factor_failed", _("Sign-in failed: wrong code")
     SIGNED_OUT = "signed_out", _("Signed out")
     SESSION_ENDED = "session_ended", _("Session ended")
-    PASSWORD_CHANGED = "password_changed", _("Password changed")  # the name of an event
+    PASSWORD_CHANGED = "password_changed", _("Password changed")  # an event name, not a password
     PASSWORD_RESET_REQUESTED = "password_reset_requested", _("Password reset requested")
     PASSWORD_RESET = "password_reset", _("Password reset")
     SECOND_FACTOR_ADDED = "second_factor_added", _("Second factor added")
@@ -30,11 +30,11 @@ class SecurityEventKind(models.TextChoices):
     ACCOUNT_CHANGED = "account_changed", _("Account changed by an operator")
 
 
-# Visitors cause these without a password, so repeated ones are counted in one row.
+# Anybody can cause these events without a password, so repeated ones are counted in one row.
 REPEATED_KINDS = frozenset({SecurityEventKind.SIGN_IN_FAILED, SecurityEventKind.SIGN_IN_DELAYED})
 
 NEW_DEVICE = "new device"
-# Translated details. Other details are shown as they are stored.
+# Translations of `detail` for display. Other details are shown as they are stored.
 DETAIL_LABELS = {
     NEW_DEVICE: _("New device"),
     "totp": _("Authenticator app"),
@@ -56,7 +56,7 @@ class SecurityEvent(models.Model):
     # A SecurityEventKind. Without `choices`, so that a new kind needs no migration.
     kind = models.CharField(max_length=32)
     detail = models.CharField(max_length=200, blank=True)
-    # The operator who did it; empty if the user or a visitor did.
+    # The operator who caused the event; empty if the user or a visitor did.
     actor_label = models.CharField(max_length=254, blank=True)
     # The network of the client's address, for example 192.0.2.0/24.
     network = models.CharField(max_length=50, blank=True)

@@ -15,7 +15,7 @@ from personas.models import Record, User, Workspace
 from personas.tenancy.middleware import list_memberships
 
 VIEWED, ACCOUNT_CHANGED = "viewed", "account changed"
-# Kinds of objects in the audit log whose model has another name.
+# By model name: the kind in the audit log, where it differs from the model name.
 AUDIT_KIND_BY_MODEL = {"membership": "member", "auditevent": "audit", "allowedfolder": "allowed_folder"}
 
 

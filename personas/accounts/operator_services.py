@@ -30,6 +30,6 @@ def remove_second_factors(user: User, *, by: Actor) -> None:
         audit_account_change(user, "second factors removed", by=by)
         for session in UserSession.objects.filter(user=user):
             session.end()
-    # The email names an operator in place of the address and browser of the request.
+    # The email shows the operator instead of the IP address and browser of the request.
     operator = {"ip": by.label, "user_agent": "/operator/"}
     get_adapter().send_notification_mail("mfa/email/totp_deactivated", user, operator)

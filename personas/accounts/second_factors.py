@@ -21,8 +21,8 @@ from personas.accounts.encryption import (
 
 log = structlog.get_logger(__name__)
 
-# Fields of Authenticator.data that hold a secret: the TOTP seed, the seed of recovery codes, and the codes
-# of an older allauth. Passkeys store a public key only.
+# Fields of Authenticator.data that hold a secret: the TOTP seed, the seed of recovery codes, and recovery
+# codes migrated from django-allauth-2fa. Passkeys store a public key only.
 SECRET_FIELDS = ("secret", "seed", "migrated_codes")
 
 

@@ -18,10 +18,10 @@ from personas.models import User
 
 log = structlog.get_logger(__name__)
 
-# Repeated events of one kind and network within this time are counted in one row.
+# Repeated events of the same kind, account and network within this time are counted in one row.
 REPEAT_WINDOW = timedelta(hours=1)
-# Rows of repeated events per account and day. Beyond it they are only logged, so that a distributed attack
-# does not fill the table.
+# Maximum number of rows of repeated events per account and day. Further events are only logged, so that a
+# distributed attack does not fill the table.
 MAX_REPEATED_ROWS = 500
 IPV4_PREFIX, IPV6_PREFIX = 24, 48
 
@@ -32,7 +32,7 @@ def shorten_address(address: str) -> str:
         parsed = ip_address(address)
     except ValueError:
         return ""
-    prefix = IPV4_PREFIX if parsed.version == 4 else IPV6_PREFIX  # versions of IP
+    prefix = IPV4_PREFIX if parsed.version == 4 else IPV6_PREFIX  # IP version 4 or 6
     return str(ip_network(f"{parsed}/{prefix}", strict=False))
 
 
@@ -42,7 +42,7 @@ def get_client_network(request: HttpRequest | None) -> str:
     try:
         return shorten_address(get_adapter().get_client_ip(request))
     except PermissionDenied:
-        # allauth raises it for a client without an address.
+        # allauth raises PermissionDenied if it cannot find out the client's address.
         return ""
 
 

@@ -15,7 +15,7 @@ from django.core.cache import cache
 
 FREE_FAILURES = 5
 FIRST_DELAY, MAX_DELAY = 5, 300
-# Seconds after the last failure when the counter of an account is deleted.
+# The failure counter of an account is deleted this many seconds after the last failure.
 COUNTER_SECONDS = 3600
 
 

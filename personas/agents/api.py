@@ -115,7 +115,7 @@ class AgentResource(RecordResource[Agent]):
     def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
         self.find_record(call, key)
         if "channels" in call.caller.key.scopes:
-            # Revisions contain the ids of all channels of the agent.
+            # Revisions contain all channels of the agent, including those that this key may not see.
             raise out_of_scope_error("channels")
         return super().list_history(call, key)
 

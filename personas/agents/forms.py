@@ -38,7 +38,7 @@ STATED_CHOICES = [
     ("yes", _("Yes: only those listed below")),
 ]
 
-# The family of pages that creates the record of a field, and the text of the link.
+# By form field: the URL namespace of the page that creates a record for it, and the text of the link.
 CREATE_LINKS = {
     "identity": ("identities", _("New identity")),
     "soul": ("souls", _("New soul")),

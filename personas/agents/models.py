@@ -21,7 +21,7 @@ from personas.workspaces.models import ReleasePolicy, slug_validator, validate_n
 # The names of the prompt layouts. They are repeated here because this app does not import `prompts`;
 # a test compares them with the layouts defined there.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
-# Layouts know the capabilities `files` and `persistence`. Agents may have others.
+# The layouts use only the capabilities `files` and `persistence`. Agents may have others.
 validate_capability = RegexValidator(
     r"\A[a-z0-9]+(?:[-_.][a-z0-9]+)*\Z",
     _("Use lowercase letters and digits, separated by hyphens, underscores or dots."),

@@ -40,7 +40,7 @@ def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, name:
 
     The slugs of archived records count as used. A number is appended if necessary: `fox`, `fox-2`, `fox-3`.
     """
-    # Django's slugs may contain underscores, and repeated hyphens around them.
+    # Django's slugify keeps underscores, and hyphens next to them. Our slugs have single hyphens only.
     stem = re.sub("[-_]+", "-", slugify(name))[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))

@@ -46,7 +46,7 @@ USAGE_FILTERS = {
 }
 
 
-# The parts of an agent's persona, by the name of the agent's field.
+# By field of the agent: the function that lists the records that can be preselected for it.
 PERSONA_RECORDS: dict[str, Callable[[Workspace], QuerySet[Any]]] = {
     "identity": list_identities,
     "soul": list_souls,

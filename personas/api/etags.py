@@ -13,8 +13,8 @@ from personas.models import Record
 
 # An ETag: an optional prefix `W/` that marks it as weak, and a quoted value.
 ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
-# The end of the ETag of a read: the hash of its body. If-Match ignores it: it protects the record, not what
-# else a response shows, such as the names of linked records.
+# The ETag of a read ends with a hash of the response body. If-Match ignores this hash: the precondition
+# protects the record, not the rest of the response, such as the names of linked records.
 BODY_HASH_LENGTH = 12
 BODY_HASH = re.compile(rf'\.[0-9a-f]{{{BODY_HASH_LENGTH}}}"$')
 
@@ -59,7 +59,7 @@ def check_put_precondition(headers: Mapping[str, str], etag: str, *, exists: boo
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
 
 
-# Clients may store the response, but must ask before they use it again: its text may have been erased.
+# Clients may store the response, but must revalidate it before reuse: its text may have been erased.
 REVALIDATE_CACHE_CONTROL = "private, no-cache"
 # OpenAPI description of the response 304, for operations that support If-None-Match.
 NOT_MODIFIED_RESPONSES: tuple[tuple[int, dict[str, Any]], ...] = (

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 class Touches(StrEnum):
     """What an operation reads or writes."""
 
-    # Records that agents share, members, the audit log: no agent, channel or label is named.
+    # Records that agents share, members, the audit log: not specific to an agent, channel or label.
     WORKSPACE = "workspace"
     # An agent, with its memories, responsibilities and tasks, on all its channels.
     AGENT = "agent"
     # A channel, for all agents that use it.
     CHANNEL = "channel"
-    # The prompt of an agent on a channel, with all its labels.
+    # The prompt of an agent on a channel, with all labels of the prompt.
     PROMPT = "prompt"
     # A label of a prompt.
     LABEL = "label"
-    # An API key. The handlers compare its scopes with those of the client's key.
+    # An API key. The handlers compare the scopes of that key with those of the client's key.
     KEY = "key"
     # A report about a prompt, which changes no prompt.
     REPORT = "report"
@@ -48,8 +48,8 @@ class Touches(StrEnum):
 
 LIMITS = ("agents", "channels", "labels")
 EVERY_LIMIT = frozenset(LIMITS)
-# The limits that a key may have for an operation that reads, by what the operation touches. The handlers
-# leave out the rows that are outside of these limits.
+# For operations that read, by what they touch: the limits that a key may have and still use the operation.
+# The handlers leave out the rows that are outside of these limits.
 READABLE_WITH: dict[Touches, frozenset[str]] = {
     Touches.WORKSPACE: frozenset(),
     Touches.AGENT: EVERY_LIMIT,
@@ -106,8 +106,9 @@ def out_of_scope_error(dimension: str = "agents") -> ProblemError:
 # --- links to shared records ---------------------------------------------------------------------------
 
 PERSONA_FIELDS = ("identity", "soul", "user_profile")
-# Other apps register functions here. The first return the ids of records of a kind that agents use in a way
-# that this app does not know, such as in settings; the others those that agents without an own one get.
+# Other apps register functions here that return ids of records of one kind. USED_RECORD_SOURCES: records that
+# agents use in a way that this app does not know, such as through prompt settings. DEFAULT_RECORD_SOURCES:
+# records that agents get if they have none of their own.
 USED_RECORD_SOURCES: list[Callable[["ApiClient", str], "QuerySet[Any, Any]"]] = []
 DEFAULT_RECORD_SOURCES: list[Callable[[Workspace, str], set[int]]] = []
 
@@ -231,7 +232,7 @@ def check_changed_agents(
     if (current := _limited_client.get()) is None:
         return
     caller, touches = current
-    # A proposed memory sends the signal too, although the prompts stay as they are.
+    # Proposing a memory sends the signal too, although it changes no prompt.
     if touches is not Touches.PROPOSAL or not is_proposing(caller):
         allowed = WRITABLE_WITH[touches] - {"labels"} if touches else frozenset()
         if exceeded := [name for name in list_key_limits(caller) if name not in allowed]:

@@ -47,7 +47,7 @@ JSON_TYPE = "application/json"
 VERBS_BY_PERMISSION = {
     permission: verb for verb, permissions in VERB_PERMISSIONS[ADMIN].items() for permission in permissions
 }
-# Time between the deprecation of an operation and its removal.
+# Minimum time between the deprecation of an operation and its removal.
 MIN_NOTICE = timedelta(days=180)
 OperationHandler = Callable[..., ApiResponse]
 
@@ -61,10 +61,10 @@ class Operation:
     # Name of the operation in generated clients: a verb and a noun in lowerCamelCase, such as `createAgent`.
     operation_id: str = ""
     permission: Permission = Permission.READ
-    # Whether bot keys may use this operation too, in addition to admin keys. To them it returns no text that
-    # others wrote, unless it serves released text and writes a ledger row (docs/keys.md, What bots read).
+    # Whether bot keys may use this operation too, in addition to admin keys. A bot gets no text that others
+    # wrote, unless the operation serves released text and writes a ledger row (docs/keys.md, What bots read).
     bots: bool = False
-    # Verb that a key needs. If empty, it follows from `permission`.
+    # Verb that a key needs. If empty, the verb follows from `permission`.
     verb: str = ""
     # Whether every valid key may use this operation, whatever its verbs are.
     is_for_all_keys: bool = False
@@ -82,7 +82,7 @@ class Operation:
     read_only_fields: frozenset[str] = frozenset()
     # Whether requests must have an If-Match header.
     is_conditional: bool = False
-    # Whether a PUT creates what does not exist (201); `If-None-Match: *` is then a precondition too.
+    # Whether a PUT creates a resource that does not exist (201). Requests may then send `If-None-Match: *`.
     can_create: bool = False
     # Whether requests may have an Idempotency-Key, so that a retry does not repeat the change.
     is_retryable: bool = False
@@ -90,19 +90,19 @@ class Operation:
     budget: str = ""
     # Error responses to document, as problem codes by HTTP status, besides those common to all operations.
     refusals: Mapping[int, str] = field(default_factory=dict)
-    # Whether what the operation creates has a URL, which the Location header contains.
+    # Whether the created resource has a URL. If so, the Location header contains it.
     is_addressable: bool = True
     note: str = ""
     example: Any = None
     body_example: Any = None
     tag: str = ""
-    # For the OpenAPI document: additional responses that are not errors, such as 304. `extra_content` has the
-    # media types of the normal response other than JSON; without `answer` there is no JSON.
+    # `extra_responses`: other responses to document that are not errors, such as 304. `extra_content`: media
+    # types of the normal response besides JSON, or instead of JSON if `answer` is None.
     extra_responses: Sequence[tuple[int, Mapping[str, Any]]] = ()
     extra_content: Mapping[str, Any] = field(default_factory=dict)
 
-    # Deprecation (docs/api-versioning.md): since when, when the operation may be removed, and what replaces
-    # it: a path below /api/v1/, which may contain the parameters of the URL, such as `agents/{agent}`.
+    # Deprecation (docs/api-versioning.md): since when, when the operation may be removed, and its successor.
+    # The successor is a path below /api/v1/ that may contain URL parameters, such as `agents/{agent}`.
     deprecated_at: date | None = None
     sunset_at: date | None = None
     successor: str = ""

@@ -37,7 +37,7 @@ class RateLimitStatus(NamedTuple):
     retry_after: float
     # Seconds until the bucket has another token.
     next_token: float
-    # Whose bucket it is: that of a key, a workspace or a person.
+    # What the bucket belongs to: `key`, `workspace` or `person`.
     owner: str = "key"
 
     def headers(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from personas.models import Record
 from personas.roles import Permission
 
 R = TypeVar("R", bound=Record)
-# As many as a page of a list has at most.
+# The same as the maximum page size of lists.
 MAX_BULK_IDS = 200
 IDS_SCHEMA: Schema = object_schema(
     {
@@ -39,7 +39,7 @@ BULK_NOTE = "Changes all of the records, or none."
 class RecordBulk(RecordLookup[R]):
     """Base class of resources with bulk actions."""
 
-    # Whether the resource has the bulk actions archive and restore, as its list page has.
+    # Whether the resource has the bulk actions archive and restore, like its list page.
     has_bulk_actions: ClassVar[bool] = True
 
     def archive(self, call: ApiRequest, record: R) -> None:
@@ -59,7 +59,7 @@ class RecordBulk(RecordLookup[R]):
         ids: list[int] = call.body["ids"]
         with atomic_with_hooks():
             records = self.find_writable_records(call, ids)
-            # By id: two requests with the same records lock them in the same order.
+            # Sorted by id, so that concurrent requests lock the same records in the same order.
             for record in sorted(records, key=lambda row: row.pk):
                 try:
                     action(call, record)

@@ -42,7 +42,7 @@ class RecordLookup(RecordSchema, Generic[R]):
 
     def list_visible(self, caller: ApiClient) -> QuerySet[R]:
         """Return the records that the client's key may read."""
-        # Previews and links look up records of other resources than the operation's own.
+        # The check for the operation is not enough: previews and links look up records of other resources.
         check_key_limits(caller, self.read_touches, is_write=False)
         rows = self.get_queryset(caller.workspace)
         if caller.is_bot:

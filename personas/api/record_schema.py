@@ -42,9 +42,9 @@ REVIEW_LIFT_REASON_SCHEMA = line_schema(
 )
 
 Snapshot = Mapping[str, Any]
-# A linked model, and its field that identifies a linked row in JSON.
+# A linked model, and the field that identifies a row of this model in JSON.
 LinkTarget = tuple[type[WorkspaceOwned], str]
-# The values of the identifying field by id, for each link.
+# For each link target: the values of the identifying field, by row id.
 LinkNames = Mapping[LinkTarget, Mapping[int, Any]]
 
 
@@ -84,28 +84,28 @@ class RecordSchema:
     link_lists: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
     # Schemas of fields that cannot be derived from the model.
     schema_overrides: ClassVar[Mapping[str, Schema]] = {}
-    # Which fields go together: the keywords `if`, `then` and `else` of the bodies of POST and PUT.
+    # Which fields go together: the JSON Schema keywords `if`, `then` and `else` for bodies of POST and PUT.
     input_condition: ClassVar[Schema] = {}
     replacement_condition: ClassVar[Schema] = {}
     # Additional fields of request bodies, which are not stored in the record.
     write_only_fields: ClassVar[Mapping[str, Schema]] = {}
     # Additional fields of responses, which cannot be written.
     read_only_fields: ClassVar[Mapping[str, Schema]] = {}
-    # Those of them that may change while the ETag does not. PUT accepts any value of them.
+    # Read-only fields that may change while the ETag does not. PUT accepts any value for them.
     volatile_fields: ClassVar[tuple[str, ...]] = ()
     # Django lookup path from the record to the slug of its agent. It filters the records for keys that are
     # limited to some agents. If it is empty, such keys get 403.
     agent_path: ClassVar[str] = ""
-    # What the operations touch, for the limits of keys: those that read, change and add records.
+    # For the limits of keys: what the operations that read, change and add records touch.
     read_touches: ClassVar[Touches] = Touches.WORKSPACE
     write_touches: ClassVar[Touches] = Touches.WORKSPACE
     add_touches: ClassVar[Touches] = Touches.WORKSPACE
     write_permission: ClassVar[Permission] = Permission.EDIT
-    # Whether bot keys may list and read these records. They get the text only of those that they created
-    # themselves: all other text reaches bots with prompts, which are released and recorded in the ledger.
+    # Whether bot keys may list and read these records. A bot gets only text that it wrote itself: all other
+    # text reaches bots with prompts, which are released and recorded in the ledger.
     bots_may_read: ClassVar[bool] = False
     bots_note: ClassVar[str] = ""
-    # The fields with text, which bots get only as far as they wrote it.
+    # Fields with text. A bot gets a value only if it is still what the bot wrote when it created the record.
     text_fields: ClassVar[tuple[str, ...]] = ()
     bots_may_add: ClassVar[bool] = False
     bots_may_remove: ClassVar[bool] = False
@@ -384,7 +384,7 @@ def serialize_snapshot(resource: RecordSchema, data: Snapshot, names: LinkNames)
             resource.stored_value_json(name, value) if link is None else name_links(value, names[link])
         )
     if "archived" in result:
-        # Events about archiving have this value only.
+        # Audit events about archiving and restoring contain only this value.
         result["is_archived"] = result.pop("archived")
     return result
 

@@ -141,7 +141,8 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
         error = FieldError(f"Send {media_type}.", header="Content-Type")
         raise ProblemError(Problem(415, "unsupported_media_type", f"Content-Type: {error.detail}", [error]))
     check_not_encoded(request)
-    # If the connection is lost, a body without length seems to be complete. JSON would not be; text would.
+    # A body without Content-Length seems complete even if the connection was lost. Incomplete JSON would be
+    # invalid, but incomplete text would be accepted.
     if is_body_unmeasured(request):
         detail = "Send the body with Content-Length."
         error = FieldError(detail, header="Content-Length")

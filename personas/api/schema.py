@@ -22,16 +22,16 @@ LINE_PATTERN = f"^[^{CONTROL_CHARACTERS}]*$"
 NONBLANK_LINE_PATTERN = rf"^[^{CONTROL_CHARACTERS}]*[^\s{CONTROL_CHARACTERS}][^{CONTROL_CHARACTERS}]*$"
 PROSE_CONTROL_CHARACTERS = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"
 PROSE_PATTERN = f"^[^{PROSE_CONTROL_CHARACTERS}]*$"
-# Also without the noncharacters that files must not contain.
+# Like PROSE_PATTERN, but also without the noncharacters that files must not contain.
 FILE_PATTERN = rf"^[^{PROSE_CONTROL_CHARACTERS}\ufffe\uffff]*$"
-# A required text begins with any whitespace, then has another character: this takes no backtracking.
 SPACES = r"\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+# Optional whitespace, then at least one other character. The two sets do not overlap: no backtracking.
 NONBLANK_PROSE_PATTERN = rf"^[{SPACES}]*[^\s{PROSE_CONTROL_CHARACTERS}][^{PROSE_CONTROL_CHARACTERS}]*$"
 SLUG_PATTERN = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
 NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 MAX_INTEGER = 2**63 - 1
-# Formats of texts that no pattern describes. Services check them, with messages of their own.
+# Formats that no pattern can describe. Services check them and report errors with their own messages.
 TIME_ZONE_FORMAT = "iana-time-zone"
 FRONT_MATTER_FORMAT = "front-matter"
 SKILL_FILE_FORMAT = "skill-file"

@@ -19,7 +19,7 @@ from personas.api.schema import (
 )
 
 MAX_ERRORS = 20
-# Patterns of texts with several lines, whose errors name the line and the character.
+# Patterns of multi-line texts. Error messages about them name the line and the character.
 PROSE_PATTERNS = frozenset({PROSE_PATTERN, NONBLANK_PROSE_PATTERN, FILE_PATTERN})
 PROSE_CONTROL = re.compile(rf"[{PROSE_CONTROL_CHARACTERS}\ufffe\uffff]")
 JSON_TYPE_LABELS = {
@@ -113,7 +113,7 @@ def find_schema_errors(validator: Draft202012Validator, value: object) -> list[F
 def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
     path = list(error.absolute_path)
     if error.validator == "required":
-        # The library reports each missing field by an error of its own, without its name.
+        # The library reports one error per missing field, and names the field only in the message.
         names = [name for name in error.validator_value if name not in error.instance]
         yield from (FieldError("This field is required.", json_pointer([*path, name])) for name in names)
     elif error.validator == "additionalProperties":

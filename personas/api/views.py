@@ -227,7 +227,7 @@ def build_http_response(
 def problem_response(
     problem: Problem, request: HttpRequest | Request, error: BaseException | None = None
 ) -> HttpResponse:
-    # A body that was not read is logged with the request: a flood of them must not fill the log.
+    # Bodies that could not be read are not logged as errors, so that a flood of them does not fill the log.
     if problem.status >= 500 and not isinstance(error, BodyReadError):
         log.error("api_request_failed", status=problem.status, error=type(error).__name__, exc_info=error)
     body = problem.to_bytes(get_request_id(request))

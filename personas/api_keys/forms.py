@@ -64,7 +64,7 @@ SCOPE_NAMES = ("agents", "channels", "labels")
 class AccessField(forms.ChoiceField):
     """Whether a key is limited to selected agents, channels or labels. Nothing selected is never "all"."""
 
-    # The form checks it together with the selection, so it is not marked as optional.
+    # Not marked as optional: the form requires this field, but checks it together with the selection.
     is_required_later = True
 
     def __init__(self, label: StrOrPromise, *, initial: str = "") -> None:

@@ -14,7 +14,7 @@ from personas.api_keys.services import save_last_used
 
 log = structlog.get_logger(__name__)
 
-# Seconds between two writes. Half of LAST_USED_RESOLUTION (one minute), so that writes add little delay.
+# Seconds between two writes: half of LAST_USED_RESOLUTION, so that `last_used_at` lags only a little.
 FLUSH_INTERVAL = 30.0
 # Limits the memory per process. While this many keys are pending, uses are not recorded until the next flush.
 MAX_PENDING_KEYS = 10_000

@@ -36,7 +36,7 @@ class ApiKey(WorkspaceOwned):
     created_label = models.CharField(max_length=254)
     # The first key of a chain of rotations; None for a key that replaces no other.
     origin = TenantForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    # The key with which this key was created by the API; None for a key that a person created on a page.
+    # The key that was used to create this key through the API; None if a person created it on a page.
     creator_key = TenantForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="created_keys"
     )

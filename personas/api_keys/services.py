@@ -20,7 +20,7 @@ from personas.records.services import convert_save_errors
 from personas.tenancy.lost_nodes import lock_workspace
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
-# How long before its end the event `key.expiring` is recorded.
+# How long before a key expires the event `key.expiring` is recorded.
 EXPIRY_NOTICE = timedelta(days=7)
 # How long a rotated key may stay valid alongside its successor.
 MAX_OVERLAP = timedelta(days=7)
@@ -337,7 +337,7 @@ def record_expiring_keys(workspace: Workspace | int) -> int:
     )
     events = Event.objects.in_workspace(workspace).filter(type="key.expiring")
     known = set(events.values_list("data__key_id", flat=True))
-    # Keys that were created or rotated for a short time need no notice.
+    # Keys with a lifetime of at most EXPIRY_NOTICE need no notice.
     keys = [key for key in rows if key.pk not in known and key.expires_at - key.created_at > EXPIRY_NOTICE]
     for key in keys:
         _record_key_event(key, "key.expiring")

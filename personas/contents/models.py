@@ -22,7 +22,7 @@ class ErasableContent(WorkspaceOwned):
     data = models.BinaryField(null=True)
     # None if the digest is not salted.
     salt = models.CharField(max_length=32, null=True, editable=False)  # noqa: DJ001  # null when erased
-    # SHA-256 of the data of a salted content, to find data that is stored already.
+    # SHA-256 of the data if the digest is salted, to find out whether the data is already stored.
     plain_digest = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001  # as the salt
     erased_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -66,7 +66,7 @@ class Content(ErasableContent):
     class Meta(WorkspaceOwned.Meta):
         constraints = [
             models.UniqueConstraint(fields=["workspace", "digest"], name="content_once"),
-            # With a condition, SQLite adds an index and does not copy the table.
+            # Because of the condition, SQLite adds this constraint as an index, without copying the table.
             models.UniqueConstraint(
                 fields=["workspace", "plain_digest"],
                 condition=models.Q(plain_digest__isnull=False),

@@ -13,7 +13,7 @@ from personas.models import Content, Workspace
 
 # First key of the advisory lock of a workspace's contents; the second is the workspace id.
 CONTENTS_LOCK = 1_703
-# Digests in one query. SQLite limits the number of parameters.
+# Maximum number of digests per query, because SQLite limits the number of parameters.
 CHUNK_SIZE = 5_000
 ROWS_PER_INSERT = 1_000
 INSERT_SQL = (
@@ -115,7 +115,7 @@ class SaltedDigests:
             lost = {plain for plain, row in new.items() if row.digest not in stored}
             if not lost:
                 return
-            # The other transaction is committed by now: the INSERT has waited for it.
+            # Another transaction stored these first. It is committed by now: the INSERT waited for it.
             new = {}
             for plain in lost:
                 del self.by_plain[plain]
@@ -172,7 +172,7 @@ def build_insert(rows: Sequence[Content]) -> Statement:
 def build_find(workspace_id: int, digests: Sequence[str]) -> Statement:
     """Build the statement that looks up contents. On PostgreSQL it is the same for any number of digests."""
     if connection.vendor == "postgresql":
-        # psycopg takes longer to convert a list than the query takes.
+        # Pass the digests as one string: psycopg takes longer to convert a list than the query takes.
         return FIND_SQL.format(condition="= ANY(string_to_array(%s, ','))"), [workspace_id, ",".join(digests)]
     return FIND_SQL.format(condition=f"IN ({', '.join(['%s'] * len(digests))})"), [workspace_id, *digests]
 

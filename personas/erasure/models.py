@@ -35,7 +35,7 @@ class Erasure(WorkspaceOwned):
     )
     author_label = models.CharField(max_length=254)
     at = models.DateTimeField(auto_now_add=True)
-    # Set while prompts are rebuilt: labels may point to versions that are no longer served.
+    # Set while prompts are rebuilt. Meanwhile, labels may point to versions that are no longer served.
     rebuilding_since = models.DateTimeField(null=True)
     # The erased texts, until a worker has searched the data of calls for them. None if that is done.
     pending_texts = models.JSONField(null=True)

@@ -44,7 +44,8 @@ DRAFT_KEYS: dict[type[Record], tuple[str, str]] = {
 }
 # Status of a stored response whose text was erased.
 ERASED_STATUS = 410
-# Characters. Drafts are not searched for shorter texts, because these occur in too many unrelated drafts.
+# Drafts, comments, contents and call data are not searched for texts with fewer characters, because these
+# occur in too many unrelated places.
 MIN_TEXT_LENGTH = 4
 
 

@@ -30,8 +30,8 @@ from personas.events.types import EVENT_TYPES
 from personas.limits.persons import get_share_key
 from personas.models import Event
 
-# Requests of one process that may wait at once, in all and for the workspaces of one person. Each holds a
-# thread of the server; others are answered at once.
+# How many requests may wait at the same time in one process: in total, and for all workspaces of one person.
+# A waiting request holds a server thread. Further requests are answered without waiting.
 MAX_WAITING, MAX_WAITING_PER_PERSON = 4, 2
 MAX_WAIT_SECONDS = 20
 POLL_SECONDS = 0.5
@@ -40,7 +40,7 @@ waiting_by_person: Counter[str] = Counter()
 waiting_lock = Lock()
 
 CURSOR_KIND = "events"
-# What all events have; `data` depends on the type.
+# Fields that all events have. The content of `data` depends on the event type.
 EVENT_ENVELOPE_SCHEMA = object_schema(
     {
         "id": {"type": "string", "description": "The same id as in the header `webhook-id` of webhooks."},

@@ -21,7 +21,8 @@ class Event(WorkspaceOwned):
     type = models.CharField(max_length=40)
     data = models.JSONField()
     at = models.DateTimeField(default=timezone.now)
-    # The user who caused it, if notifications depend on it. The API and webhooks do not return it.
+    # The user who caused the event, if notifications need it: they name this user, who gets none. Not exposed
+    # by the API or webhooks.
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )

@@ -22,7 +22,7 @@ def build_event(
 ) -> Event:
     """Return an unsaved event. The user of `by` gets no notification of it."""
     event_type = get_event_type(name)
-    # In development and in tests, which run every flow.
+    # Check the data only in development and in tests: the tests run every flow.
     if not settings.PRODUCTION:
         event_type.check_data(data)
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk

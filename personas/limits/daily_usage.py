@@ -9,7 +9,7 @@ from core.db.batch_delete import delete_in_batches
 from personas.errors import DomainError
 from personas.limits.models import DailyStorage, DailyUsage
 
-# Both databases evaluate the condition and the sum on the locked row.
+# The database checks and adds on the locked row, so that concurrent requests cannot exceed the limit.
 USE_SQL = """
 INSERT INTO personas_dailyusage (kind, subject, day, amount) VALUES (%s, %s, %s, %s)
 ON CONFLICT (kind, subject, day) DO UPDATE SET amount = personas_dailyusage.amount + excluded.amount

@@ -20,16 +20,16 @@ from personas.workspaces.models import User, Workspace
 log = structlog.get_logger(__name__)
 
 ADDRESS_SALT = "personas.limits.address"
-# Emails with notifications of one workspace may use this part of the limit of an address.
+# Notification emails of one workspace may use the daily limit of an address divided by this number.
 DIGEST_SHARE = 2
 
 
 class EmailKind(StrEnum):
     """Why an email is sent; each kind has a limit of its own."""
 
-    # A visitor caused it without a password: password reset, sign-up.
+    # Caused by a visitor without a password: password reset, sign-up.
     VISITOR = "visitor_email"
-    # The user of the account, or an operator, caused it: notices about a changed password and the like.
+    # Caused by the user of the account or by an operator: notices about a changed password and the like.
     ACCOUNT = "account_email"
     DIGEST = "digest_email"
     INVITATION = "invitation_email"

@@ -15,7 +15,7 @@ from core.db.workspace_scope import all_workspaces
 from personas.errors import DomainError
 from personas.workspaces.models import User, Workspace
 
-# How long a process remembers the person of a workspace, in seconds, and of how many workspaces.
+# How many seconds a process caches which user a workspace counts for, and the size of this cache.
 REMEMBER_SECONDS, MAX_REMEMBERED = 30.0, 50_000
 _remembered: dict[int, tuple[int | None, float]] = {}
 _lock = Lock()

@@ -20,13 +20,13 @@ from personas.limits.models import DailyStorage
 from personas.limits.persons import find_person_id, get_person_share
 
 PORTION_SIZE = 256 * 1024
-# A small quota is reserved in small portions: a process cannot give back the unused part of a portion.
+# A small quota is divided into this many portions: a process cannot give back what is left of a portion.
 PORTIONS_PER_QUOTA = 256
-# If there are more workspaces, the reservation that was made first is dropped. This limits the memory.
+# If a process has more reservations, the oldest one is dropped. This limits the memory.
 MAX_RESERVATIONS = 10_000
 UNLIMITED = 2**62
 PERSON_BYTES = "person_bytes"
-# Both databases evaluate the condition and the sum on the locked row.
+# The database checks and adds on the locked row, so that concurrent requests cannot exceed the limit.
 RESERVE_SQL = """
 INSERT INTO personas_dailystorage (workspace_id, day, size) VALUES (%s, %s, %s)
 ON CONFLICT (workspace_id, day) DO UPDATE SET size = personas_dailystorage.size + excluded.size

@@ -21,7 +21,7 @@ VALIDITY_FIELDS = ("valid_from", "valid_until")
 # timezone can overflow.
 ALLOWED_YEARS = range(1000, 9999)
 
-# A memory has no name. It is named by the beginning of its text.
+# A memory has no name of its own. The beginning of its text is used instead, up to this length.
 MAX_NAME_LENGTH = 80
 
 

@@ -10,7 +10,7 @@ from personas.events.services import record_event
 from personas.models import Memory, MemoryStatus, Workspace
 from personas.records.services import FieldValues, create_record, edit_record, lock_record
 
-# Audit verb of active memories that bots create.
+# Audit action for a memory that a bot creates as active.
 UNAPPROVED_VERB = "created without approval"
 
 
@@ -82,7 +82,7 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     if successor.status != MemoryStatus.ACTIVE:
         raise DomainError(_("Only an active memory can replace another."))
     values = {"status": MemoryStatus.SUPERSEDED, "superseded_by": successor}
-    # By id: the successor's text would stay in this memory's history when the successor is erased.
+    # Name the successor by id: its text would stay in this memory's history when the successor is erased.
     message = f"Replaced by memory {successor.pk}"
     return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb="superseded")
 

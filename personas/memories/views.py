@@ -180,6 +180,6 @@ class MemoryPages(MemoryBoardPages):
 
     def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
         active = list_memories(request.workspace).filter(status=MemoryStatus.ACTIVE)
-        # A memory that another agent has cannot replace it.
+        # A memory of another agent cannot replace this memory.
         active = active.filter(Q(agent=None) | Q(agent=memory.agent_id))
         return SuccessorForm(data, rows=active.exclude(pk=memory.pk))

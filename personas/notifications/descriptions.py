@@ -88,7 +88,7 @@ def list_endpoint_names(workspace_id: int, events: Sequence[Event]) -> dict[int,
 # --- titles ----------------------------------------------------------------------------------------------
 
 
-# Titles of what people did, by type of event.
+# Titles by event type. `person` is the user who caused the event.
 PERSON_TITLES = {
     "release.requested": _("%(person)s requested a review of release %(number)s"),
     "release.review_requested": _("%(person)s requested your review of release %(number)s"),
@@ -108,7 +108,7 @@ PERSON_TITLES = {
 }
 
 
-# Titles with the number of what is open now, and with the number of events.
+# Titles by event type: OPEN_TITLES count what is open now, COUNTED_TITLES count the events.
 OPEN_TITLES: dict[str, Callable[[int], str]] = {
     "memory.proposed": lambda count: ngettext(
         "%(count)s memory needs approval", "%(count)s memories need approval", count
@@ -154,8 +154,8 @@ def build_title(row: Notification, open_count: int = 0) -> str:
 
 # --- links -----------------------------------------------------------------------------------------------
 
-# Route of the page by kind or, if a kind has several pages, by type of event. Also the fields of the
-# event's data that are its arguments.
+# The page that a notification links to, by kind or, if a kind has several pages, by event type: the route,
+# and the fields of the event's data that are the arguments of the route.
 TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "review_requested": ("releases:detail", ("number",)),
     "release_updated": ("releases:detail", ("number",)),

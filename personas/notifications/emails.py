@@ -21,9 +21,9 @@ from personas.tenancy.lost_nodes import list_from_workspaces
 
 log = structlog.get_logger(__name__)
 
-# What is read in the app within this time is not sent.
+# How long a notification waits before it is emailed. If it is read in the app meanwhile, it is not sent.
 EMAIL_DELAY = timedelta(minutes=5)
-# What could not be sent for so long is not sent any more.
+# Notifications that are older than this are no longer emailed.
 MAX_EMAIL_AGE = timedelta(days=1)
 MAX_LINES = 30
 
@@ -70,13 +70,13 @@ def claim_notifications(workspace_id: int, member_id: int) -> tuple[Membership |
     member = locked.select_related("user", "workspace").first()
     now = timezone.now()
     rows = Notification.objects.in_workspace(workspace_id).filter(member=member_id)
-    # Those of the last minutes too: they need no email of their own.
+    # Include notifications younger than EMAIL_DELAY, so that they need no separate email.
     rows = select_to_email(rows, after=now - MAX_EMAIL_AGE, until=now)
     if member is None:
         return None, []
     notifications = list(rows.select_related("event__actor").order_by("-at", "-pk"))
     if not notifications or not can_send_digest(workspace_id, member.user.email):
-        # Beyond the limit of the day they stay, and are part of the first email of the next day.
+        # If the daily limit is reached, the notifications stay unsent until the first email of the next day.
         return None, []
     rows.filter(pk__in=[row.pk for row in notifications]).update(emailed_at=now)
     return member, notifications

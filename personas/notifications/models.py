@@ -49,7 +49,7 @@ class Notification(WorkspaceOwned):
     count = models.PositiveIntegerField(default=1)
     at = models.DateTimeField(default=timezone.now)
     read_at = models.DateTimeField(null=True)
-    # Whether it is sent by email too, and when it was.
+    # Whether the notification is also sent by email, and when it was sent.
     is_email = models.BooleanField(default=False)
     emailed_at = models.DateTimeField(null=True)
 

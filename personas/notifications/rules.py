@@ -33,7 +33,7 @@ NOTIFICATION_RULES: dict[str, NotificationRule] = {
     "release.withdrawn": RELEASE_UPDATE,
     "release.voided": RELEASE_UPDATE,
     "release.released": RELEASE_UPDATE,
-    # To members who can approve: see `list_approver_ids`.
+    # The recipients are the members who can approve: see `list_approver_ids`.
     "agent.review_lifted": RELEASE_UPDATE,
     "workspace.review_lifted": RELEASE_UPDATE,
     "memory.proposed": NotificationRule(
@@ -60,14 +60,14 @@ SETTLING_TYPES = {
     "memory.rejected": NotificationKind.MEMORY_PROPOSED,
     "context_file.changed": NotificationKind.FILE_WAITING,
 }
-# Functions that count what is open in a workspace now, by kind. Events count what has happened.
+# By notification kind: a function that counts what is open in a workspace now.
 OPEN_COUNTERS: dict[str, Callable[[int], int]] = {}
 
-# Functions that return the ids of the users whom an event concerns, by type of event.
+# By event type: a function that returns the ids of the users whom an event concerns.
 RECIPIENT_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
-# Functions that return the ids of users who are not notified, because another event notifies them.
+# By event type: a function that returns the ids of users who are notified of another event instead.
 EXCLUDED_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
-# Functions that return a line of text for each of these events by its id, by the first word of the type.
+# By first word of the event type: a function that returns a line of text for each event, by event id.
 DETAIL_SOURCES: dict[str, Callable[[int, Sequence[Event]], dict[int, str]]] = {}
 
 # Kinds that are sent by email unless the member chooses otherwise.

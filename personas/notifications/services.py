@@ -179,7 +179,7 @@ class NotificationBatch:
         for group in self.counted.values():
             group.save(update_fields=["event", "at", "count"])
         if self.new:
-            # A repeated run must not fail: nobody is notified twice of an event.
+            # Ignore conflicts, so that a repeated run does not fail. Nobody is notified of an event twice.
             Notification.objects.insert(self.new, ignore_conflicts=True)
         count_unread(self.workspace_id, {notification.member_id for notification in self.new})
 

@@ -49,7 +49,7 @@ def get_list_context(request: WorkspaceRequest) -> dict[str, object]:
         request.membership, is_unread=not is_all, before=int(before) if is_further else None
     )
     filters = {"show": "all"} if is_all else {}
-    # It changes when a notification is added, counted or read.
+    # `mark` changes when a notification is added, counted or read.
     newest = page.rows[0].at.isoformat() if page.rows else ""
     mark = f"{request.membership.unread_count}.{len(page.rows)}.{newest}"
     return {

@@ -38,7 +38,7 @@ from personas.records.services import FieldValues, edit_record
 
 MARKDOWN_TYPE = "text/markdown"
 FILE_SCHEMA: Schema = text_schema(MAX_FILE_SIZE, pattern=FILE_PATTERN)
-# Other keys of the front matter, which the records of identities and user profiles keep.
+# Front matter keys without a field of their own. Identities and user profiles keep them as text.
 EXTRA_SCHEMA = prose_schema(8_000, format=FRONT_MATTER_FORMAT)
 FILE_EXAMPLES = {
     "IDENTITY.md": "---\nname: Mira\nemoji: 🦊\nvibe: dry\n---\n\nKnows every trail.\n",

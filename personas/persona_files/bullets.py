@@ -12,10 +12,10 @@ from zoneinfo import available_timezones
 
 ENTRY = re.compile(r"^ {0,3}[-*+] +\*\*(?P<label>[^*\n:]+?):?\*\*:?[ \t]*(?P<value>[^\n]*?)[ \t]*$")
 HEADING = re.compile(r"^ {0,3}##+ ")
-# A value in italics, parentheses or brackets, or a dash alone, asks the reader to fill it in.
+# A value that is still to be filled in: text in italics, parentheses or brackets, or only dashes and dots.
 PLACEHOLDER = re.compile(r"(?:([_*]).*\1|\(.*\)|\[.*\]|<.*>|[-–—…. ]*)")
 KEYS_BY_LABEL = {"time zone": "timezone"}
-# In characters, as in the records.
+# Maximum number of characters of a value, the same as in the records.
 MAX_LENGTHS = {"emoji": 32, "creature": 120, "vibe": 200, "name": 80, "timezone": 64, "location": 120}
 
 

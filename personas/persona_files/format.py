@@ -185,7 +185,7 @@ def _compact_comments(lines: str) -> str:
 def _render_file(file: _PersonaFile) -> str:
     raise_for_problems(find_extra_problems(file.extra, file.keys))
     values = {key: getattr(file, key) for key in file.keys}
-    # An empty key keeps an entry of the body, which looks like its value, from being read as one.
+    # Write an empty key if the body has an entry for it, which an import would otherwise read as the value.
     entries = read_bullet_values(getattr(file, file.body), file.keys).values
     head = "".join(
         f"{key}: {_format_scalar(value)}\n" for key, value in values.items() if value or key in entries

@@ -20,12 +20,13 @@ from personas.records.models import AGENT_ID_SOURCES, AgentIdSource
 from personas.tenancy.models import WorkspaceOwned
 
 R = TypeVar("R", bound=Record)
-# Agents choose these records by a foreign key that is named like the kind.
+# Kinds of records that agents refer to by a foreign key with the name of the kind.
 LINKED_KINDS = frozenset({"identity", "soul", "user_profile"})
-# The fields of a record that determine which agents use it. For other kinds, other rows do.
+# By kind: the fields of a record that can change which agents use it. For kinds that are not listed, the
+# agents are queried again after every edit.
 USAGE_FIELDS: dict[str, tuple[str, ...]] = {**dict.fromkeys(LINKED_KINDS, ()), "memory": ("agent",)}
-# Records that the API locks and loads in one round trip. The queryset of their resource has no prefetched
-# querysets, and is the same for all keys that are not limited to some agents.
+# Kinds of records that the API locks and loads in one round trip. This is possible because the queryset of
+# their API resource prefetches nothing, and is the same for all keys that are not limited to some agents.
 LOCKED_ON_LOAD = LINKED_KINDS | {"memory"}
 
 # --- locks ---------------------------------------------------------------------------------------------

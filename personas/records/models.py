@@ -92,7 +92,7 @@ class AgentIdSource(NamedTuple):
     """A use of records by agents that this app does not know, such as a choice in prompt settings."""
 
     kinds: tuple[str, ...]
-    # Queries the rows that refer to a record, by its kind, workspace id and primary key.
+    # Queries the rows that refer to a record. Arguments: the record's kind, workspace id and primary key.
     list_rows: "Callable[[str, int, int], models.QuerySet[Any]]"
     # Returns the ids of the agents that these rows concern.
     read_ids: Callable[[Iterable[Any]], set[int]]
@@ -103,7 +103,7 @@ class AgentIdSource(NamedTuple):
         return self.read_ids(self.list_rows(record.kind, record.workspace_id, record.pk))
 
 
-# Other apps add theirs here.
+# Other apps add their sources here.
 AGENT_ID_SOURCES: list[AgentIdSource] = []
 
 

@@ -20,9 +20,9 @@ ID_LIST_MODELS: dict[str, type[Record]] = {
 }
 
 
-# Longer values are compared line by line.
+# Values with more characters, or with several lines, are compared line by line.
 MAX_SHORT_VALUE = 80
-# Longer values are not compared.
+# If both values together have more characters, they are shown without a line diff.
 MAX_DIFF_LENGTH = 200_000
 
 

@@ -69,7 +69,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
     feeds_prompts: ClassVar[bool] = True
     # The query parameter of the agent list that selects the agents using a record of this kind.
     usage_param: ClassVar[str] = ""
-    # Whether members can create a record of this kind. If not, each record is found by its key.
+    # Whether members can create records of this kind on these pages.
     has_new_page: ClassVar[bool] = True
     archive_label: ClassVar[str | Promise] = gettext_lazy("Archive")
     archived_label: ClassVar[str | Promise] = gettext_lazy("Archived")

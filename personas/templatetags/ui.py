@@ -40,11 +40,11 @@ register.filter("person", render_person)
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
-# Characters of an id that lists show: enough to tell requests of one page apart.
+# How many characters of an id lists show: enough to tell the requests on one page apart.
 SHORT_ID_LENGTH = 8
-# Of times less than a month.
+# Units for times of less than a month, largest first.
 SECONDS_PER_UNIT = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60}
-# Texts such as “3 hours ago” that a process keeps.
+# How many texts such as “3 hours ago” a process caches.
 MAX_TIME_TEXTS = 1_000
 # Parts of the User-Agent header. The first match wins: Edge and Opera also send "Chrome", and Chrome also
 # sends "Safari".

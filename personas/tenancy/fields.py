@@ -62,7 +62,7 @@ class WorkspacePrefetch:
 
 
 def filter_prefetched(rows: Any, instances: Sequence[Any]) -> Any:
-    # A queryset that was sliced cannot be filtered; Django filters it in its own way.
+    # A sliced queryset cannot be filtered here; Django's own prefetch code handles slices.
     return rows if rows.query.is_sliced else rows.filter(**get_workspace_filter(instances))
 
 
@@ -91,7 +91,7 @@ class TenantReverseDescriptor(ReverseDescriptor):  # type: ignore[misc]  # see a
                 return super()._apply_rel_filters(rows)
 
             def get_prefetch_querysets(self, instances: Any, querysets: Any = None) -> Any:
-                # The manager without the filter by `self.instance`.
+                # Skip the class `manager`, whose get_queryset would filter by `self.instance`.
                 rows = querysets[0] if querysets else super(manager, self).get_queryset()
                 return super().get_prefetch_querysets(instances, [filter_prefetched(rows, instances)])
 

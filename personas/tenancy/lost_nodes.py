@@ -17,15 +17,15 @@ from personas.workspaces.models import Workspace
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-# Where the rows of each workspace are: all its tables are on the same node.
+# Finds the node of each workspace. All rows of a workspace are on the same node.
 WORKSPACE_NODES_SQL = """
 SELECT w.id, n.nodename || ':' || n.nodeport FROM personas_workspace w
 JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('personas_agent', w.id)
 JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
 """
-# How long one query goes through workspaces, in seconds: well under the time limit of jobs.
+# How many seconds a query may take for all reachable workspaces: well under the time limit of jobs.
 TIME_LIMIT_SECONDS = 30.0
-# First key of the advisory lock of a workspace; the second is its id.
+# First key of the advisory lock of a workspace; the second is the workspace id.
 WORKSPACE_LOCK = 7_204
 
 
@@ -57,7 +57,7 @@ def run_for_reachable(
     run: Callable[[], T], homes: dict[int, str], lost_nodes: set[str]
 ) -> WorkspaceResults[T]:
     reachable = [workspace_id for workspace_id, node in homes.items() if node not in lost_nodes]
-    # If the time is over before the last workspace, the next run begins with others.
+    # Random order, so that runs that reach the time limit do not always leave out the same workspaces.
     random.shuffle(reachable)
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     results = WorkspaceResults[T]()

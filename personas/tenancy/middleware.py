@@ -84,7 +84,7 @@ def require_reauthentication(view: V, is_needed: Callable[[HttpRequest], bool] =
             return response
 
         if is_resumed(request):
-            # The browser shows the address of the confirmation. A script replaces it by this one.
+            # The browser still shows the URL of the confirmation page. A script replaces it with this path.
             cast("WorkspaceRequest", request).resumed_path = request.get_full_path()
 
         def call() -> HttpResponseBase:
@@ -129,8 +129,8 @@ class TenancyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Each of hundreds of translated texts takes half as long again without an active language: the
-        # default one is then looked up by an exception.
+        # A page translates hundreds of texts. Without an active language, each takes 50% longer, because an
+        # exception is raised and caught before the default language is used.
         translation.activate(translation.get_language() or settings.LANGUAGE_CODE)
         try:
             response = self.get_response(request)
@@ -163,7 +163,7 @@ def check_workspace_access(
     workspace_request = resolve_workspace(request, slug)
     if workspace_request.workspace.slug != slug and request.method in READ_METHODS:
         return redirect(replace_slug(request.get_full_path(), slug, workspace_request.workspace.slug))
-    # Before the other checks: their responses are pages of the workspace too.
+    # Checked first, because the responses of the other checks are pages of the workspace too.
     if (response := require_second_factor(workspace_request)) is not None:
         return response
     permission = getattr(view, "needs", None)
@@ -245,7 +245,7 @@ def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
     if is_mfa_enabled(request.user):
         return None
     if request.headers.get("HX-Request") == "true":
-        # A redirect would insert the page into the open one.
+        # With an ordinary redirect, htmx would insert the target page into the open page.
         return HttpResponse(status=204, headers={"HX-Redirect": reverse("mfa_index")})
     messages.warning(request, text)
     return redirect("mfa_index")

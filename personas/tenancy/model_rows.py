@@ -35,6 +35,6 @@ def build_instance(
 def has_plain_columns(model: type[Model]) -> bool:
     """Whether setting the attribute of a column does no more than that, and the model has no own __init__."""
     descriptors = {type(getattr(model, field.attname, None)) for field in model._meta.concrete_fields}
-    # Of these, that of foreign keys also clears a related instance, which a new instance does not have.
+    # The descriptor of foreign keys also clears a cached related instance, but a new instance has none.
     is_plain = descriptors <= {DeferredAttribute, ForeignKeyDeferredAttribute}
     return is_plain and model.__init__ is Model.__init__

@@ -59,7 +59,7 @@ class TenantQuerySet(models.QuerySet[T]):
         has_keys = options.pop("has_keys", False)
         rows = list(objs)
         if has_keys:
-            # The keys were reserved for these rows, so the database has none of them.
+            # The keys were reserved for these rows, so no row with such a key needs to be looked up.
             for row in rows:
                 row._stored_workspace_id = row.workspace_id
         load_link_workspaces(rows)

@@ -16,7 +16,7 @@ class ToolResource(RecordResource[Tool]):
     name, singular = "tools", "tool"
     lookup_field, lookup_converter = "name", "word"
     search_fields = ("name", "description")
-    # The name of a tool that calls an agent is derived from the agent's slug if it is absent.
+    # If a tool calls an agent and has no name, the name is derived from the agent's slug.
     optional_fields = ("name",)
     links = {"agent": (Agent, "slug")}
     schema_overrides = {

@@ -45,7 +45,7 @@ class ToolForm(RecordForm):
     record: Tool | None
 
     def set_querysets(self) -> None:
-        # A tool that calls an agent has a default name.
+        # A tool that calls an agent gets a default name.
         self.fields["name"].required = False
         agents = list_agents(self.workspace).prefetch_related(None)
         self.set_choices("agent", agents, self.record.agent if self.record else None)

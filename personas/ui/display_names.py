@@ -160,7 +160,7 @@ DISPLAY_NAMES = {
     # Where the effective value of a setting comes from.
     "built in": _("Built-in"),
     "prompt": _("This prompt"),
-    # Tables whose checked rows the integrity verification reports.
+    # Tables for which the integrity verification reports the number of checked rows.
     "content": _("Content"),
     "version parts": _("Version parts"),
     "label moves": _("Label moves"),
@@ -180,7 +180,7 @@ DISPLAY_NAMES = {
     "manage_keys": _("Manage keys"),
     "manage_members": _("Manage members"),
 }
-# Sections whose name is also that of something else.
+# Sections of a prompt whose name stands for something else in DISPLAY_NAMES.
 SECTION_DISPLAY_NAMES = {"rules": _("Rules")}
 # Audit actions, in the order of the audit log's filter.
 VERB_LABELS = {
@@ -260,7 +260,7 @@ def get_section_name(name: str) -> str:
     return str(SECTION_DISPLAY_NAMES[name]) if name in SECTION_DISPLAY_NAMES else get_display_name(name)
 
 
-# Actions that need another form before the name of what they concern: "commented on release 1".
+# Actions whose wording differs when an object follows: "commented on release 1".
 VERB_PHRASES = {
     "review requested": _("requested a review of"),
     "commented": _("commented on"),

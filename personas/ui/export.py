@@ -18,7 +18,7 @@ from core.request_deadline import check_request_deadline
 from personas.models import Workspace
 
 EXPORT_CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-# Characters of a chunk of the response.
+# Minimum number of characters per chunk of the response, except for the last one.
 CHUNK_LENGTH = 32 * 1024
 # Larger exports are not useful in a spreadsheet; programs use the paginated API.
 MAX_EXPORT_ROWS = 100_000
@@ -155,7 +155,7 @@ def generate_csv(
             check_request_deadline()
             yield writer.writerow([format_csv_cell(column.value(row)) for column in columns])
     except OperationalError:
-        # Part of a file must not look like the whole file.
+        # Add a note, so that an incomplete file does not look complete.
         yield writer.writerow([format_timeout_note(number)])
 
 

@@ -45,7 +45,7 @@ class NavGroup:
     icon: str = ""
 
 
-# Nine entries are visible while the groups are folded; they fit on a screen of 768 pixels.
+# Nine entries are visible while the groups are folded; they fit on a screen that is 768 pixels high.
 NAV_GROUPS: tuple[NavGroup, ...] = (
     NavGroup(
         (

@@ -28,9 +28,9 @@ def get_back_url(request: HttpRequest, default: str) -> str:
     return url if is_local else default
 
 
-# Form field of the token.
+# Form field that contains the token of a review.
 REVIEWED_FIELD = "reviewed"
-# The effect in the token of an undo button: it restores what was in production before a reviewed action.
+# The effect in the token of an undo button. Undo restores what was in production before a reviewed action.
 UNDO_EFFECT = "undo"
 MAX_AGE_SECONDS = 12 * 3600
 SALT = "prompts.publishing.review"

@@ -22,7 +22,7 @@ class Reviewed:
     verb: Verb | Callable[[HttpRequest], Verb] = SAVE
     # Whether the review has a field for the message of the new revision.
     has_message: bool = False
-    # File inputs of the form, each with the field that accepts its text instead. The page of the review sends
+    # By file input of the form: the field that accepts the text of the file instead. The review page sends
     # the form again, and cannot fill in a file input.
     uploads: Mapping[str, str] = field(default_factory=dict)
 

@@ -38,12 +38,12 @@ from personas.webhooks.signatures import build_signature_headers, load_private_k
 
 log = structlog.get_logger(__name__)
 
-# One thread per endpoint that is being served. Endpoints of the workspaces of one person together get a
-# quarter of them at most.
+# Each endpoint that is being served takes one thread. The endpoints in all workspaces of one person together
+# get at most MAX_PER_PERSON threads.
 MAX_THREADS, MAX_PER_PERSON = 16, 4
 # After this many deliveries or seconds, it is the turn of the next endpoint.
 TURN_DELIVERIES, TURN_SECONDS = 100, 5.0
-# Renewed while its worker is alive, so a killed worker delays its endpoints by at most this long.
+# A worker renews the leases of its endpoints, so a killed worker delays them by at most this long.
 LEASE = timedelta(seconds=15)
 RENEW_SECONDS = LEASE.total_seconds() / 3
 # How long a job accepts work, in seconds: well under the time limit of jobs. The job ends with its last turn,
@@ -180,7 +180,7 @@ class DeliveryLoop:
                     self.turns[threads.submit(turn.run, self.send)] = turn
                     counts[share] += 1
             except Exception:
-                # The lease ends later, so the next try is not at once.
+                # If the endpoint was leased, it is not tried again before the lease ends.
                 log.exception("webhook_turn_not_started", endpoint=endpoint.pk)
 
     def store_results(self) -> None:
@@ -263,7 +263,7 @@ def lease_endpoint(endpoint: WebhookEndpoint) -> list[WebhookDelivery]:
     if not rows.update(leased_until=now + LEASE, served_at=now):
         return []
     endpoint.refresh_from_db()
-    # Loaded here, because the threads query nothing.
+    # Load the workspace now, because the threads run no queries.
     endpoint.workspace  # noqa: B018
     due = WebhookDelivery.objects.in_workspace(endpoint.workspace_id).filter(
         endpoint=endpoint, status=DeliveryStatus.PENDING, due_at__lte=now

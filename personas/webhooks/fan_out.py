@@ -34,7 +34,7 @@ def find_waiting_workspaces() -> list[int]:
         return []
     new = Event.unscoped.filter(workspace__in=ids, sequence=None).order_by()
     waiting = set(new.values_list("workspace_id", flat=True).distinct())
-    # Events that a reader has numbered in the meantime.
+    # Events may already be numbered, for example by an API request, but not have deliveries yet.
     last = dict(EventCounter.unscoped.filter(workspace__in=ids).values_list("workspace_id", "last"))
     positions = dict(WebhookQueue.unscoped.filter(workspace__in=ids).values_list("workspace_id", "position"))
     return sorted(waiting | {pk for pk, number in last.items() if positions.get(pk, 0) < number})

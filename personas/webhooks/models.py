@@ -48,13 +48,14 @@ class WebhookEndpoint(WorkspaceOwned):
     secret = models.CharField(max_length=300, editable=False)
     previous_secret = models.CharField(max_length=300, blank=True, editable=False)
     previous_ends_at = models.DateTimeField(null=True, editable=False)
-    # Ed25519, for receivers that verify with the public key.
+    # Ed25519 key, for receivers that verify signatures with the public key.
     private_key = models.CharField(max_length=300, editable=False)
     created_label = models.CharField(max_length=254, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # Only later events are delivered.
+    # Only events after this time are delivered.
     active_since = models.DateTimeField(default=timezone.now, editable=False)
-    # The state of the workers: who has it, when it was served last, and until when it is left alone.
+    # State for the workers: until when one of them has leased the endpoint, when it was last served, and
+    # until when no requests are sent to it.
     leased_until = models.DateTimeField(null=True, editable=False)
     served_at = models.DateTimeField(null=True, editable=False)
     held_until = models.DateTimeField(null=True, editable=False)

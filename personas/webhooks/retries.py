@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-# As in the Standard Webhooks specification; each with up to a fifth more (jitter).
+# Delays before each retry, as in the Standard Webhooks specification. Up to a fifth is added (jitter).
 RETRY_DELAYS = (
     timedelta(seconds=5),
     timedelta(minutes=5),
@@ -15,12 +15,12 @@ RETRY_DELAYS = (
 MAX_ATTEMPTS = len(RETRY_DELAYS) + 1
 MAX_RETRY_AFTER = timedelta(hours=24)
 MAX_HOLD = timedelta(minutes=5)
-# Statuses of a receiver that is overloaded, and how long it is left alone at least.
+# Response statuses of an overloaded receiver, and the minimum time without requests to it.
 OVERLOADED_STATUSES = frozenset({429, 502, 504})
 OVERLOADED_HOLD = timedelta(seconds=30)
 JITTER = 0.2
-# A date of HTTP, such as "Wed, 21 Oct 2026 07:28:00 GMT". Other forms are ignored: the parser of the standard
-# library fails in several ways for offsets and numbers that a receiver makes up.
+# An HTTP date, such as "Wed, 21 Oct 2026 07:28:00 GMT". Other formats are ignored, because the parser of the
+# standard library fails in several ways for offsets and numbers that a receiver makes up.
 DATE_PATTERN = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT")
 
 

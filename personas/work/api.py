@@ -77,7 +77,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         A bot may do so only with a key that is limited to some agents: responsibilities have no proposals
         that people could review, unlike memories.
         """
-        # Before the lookup: the response must not tell whether there is such a title.
+        # Checked before the lookup, so that the response does not reveal whether the title exists.
         if call.caller.is_bot and call.caller.agents is None:
             raise ProblemError(Problem(403, "out_of_scope", REMOVE_REFUSAL))
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)

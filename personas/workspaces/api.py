@@ -114,7 +114,7 @@ urlpatterns: list[URLPattern] = [
             "Get the workspace of the key",
             operation_id="getWorkspace",
             bots=True,
-            # Its name is part of the responses of other operations too.
+            # Not WORKSPACE: keys that are limited to agents, channels or labels may read this too.
             touches=Touches.AGENT,
             answer=WORKSPACE_SCHEMA,
             example=WORKSPACE_EXAMPLE,

@@ -44,7 +44,7 @@ def delete_workspace(workspace: Workspace, *, by: Actor) -> Workspace:
         withdraw_invitation(invitation, by=by)
     workspace.deleted_at = timezone.now()
     workspace.save(update_fields=["deleted_at"])
-    # The triggers of append-only tables allow the removal of rows only if this row is old enough.
+    # The triggers of append-only tables allow rows to be removed only if this erasure is old enough.
     Erasure(
         workspace=workspace,
         kind=REMOVAL_KIND,

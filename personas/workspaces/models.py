@@ -55,7 +55,7 @@ class User(AbstractUser):
     email = models.EmailField(_("email address"), unique=True)
     name = LineField(max_length=80, blank=True)
     timezone = LineField(max_length=64, default="UTC", validators=[validate_timezone])
-    # How many workspaces may count for this user, set by operators; null: DRAMATIS_WORKSPACES_PER_PERSON.
+    # How many workspaces may count for this user, set by operators. None: DRAMATIS_WORKSPACES_PER_PERSON.
     workspace_limit = models.PositiveIntegerField(null=True, blank=True)
 
     USERNAME_FIELD = "email"
@@ -87,7 +87,7 @@ class Workspace(models.Model):
 
     name = LineField(max_length=80)
     slug = models.SlugField(max_length=48, unique=True, validators=[slug_validator])
-    # Slugs that the workspace had before, the last one first. Their URLs redirect members to the current one.
+    # Earlier slugs of the workspace, newest first. URLs with them redirect members to the current slug.
     former_slugs = LineListField(
         max_items=MAX_FORMER_SLUGS, item_length=48, blank=True, default=list, db_default="", editable=False
     )
@@ -110,9 +110,9 @@ class Workspace(models.Model):
     counted_for = models.ForeignKey(
         User, null=True, on_delete=models.SET_NULL, related_name="counted_workspaces", editable=False
     )
-    # Set by delete_workspace. Its pages return 404, and its owners can restore it for some days.
+    # Set by delete_workspace. The pages then return 404, and owners can restore the workspace for some days.
     deleted_at = models.DateTimeField(null=True, editable=False)
-    # Set when all rows of a deleted workspace were removed. Only this row is left.
+    # Set when the rows of a deleted workspace were removed. Only this row and its removal erasure are left.
     removed_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:

@@ -20,7 +20,7 @@ from personas.workspaces.deletion import RESTORE_DAYS
 log = structlog.get_logger(__name__)
 
 BATCH_SIZE = 2_000
-# The triggers of append-only tables compare the time of the database, whose clock may differ.
+# Added to RESTORE_DAYS: the triggers of append-only tables use the database clock, which may differ.
 CLOCK_MARGIN = timedelta(hours=1)
 OwnedModel = type[WorkspaceOwned]
 

@@ -25,9 +25,9 @@ from personas.tenancy.lost_nodes import lock_workspace
 from personas.tenancy.middleware import list_memberships
 from personas.workspaces.models import MAX_FORMER_SLUGS, RESERVED_SLUGS
 
-# Length of the random suffix of a slug that is in use.
+# Length of the random suffix that is added to a slug if it is in use.
 SUFFIX_LENGTH = 4
-# Recovery codes alone are no second factor.
+# Authenticators that count as a second factor. Recovery codes alone do not.
 FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 

@@ -35,7 +35,7 @@ SCHEMA_KEYWORDS = (
 )
 SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties")
-# Names and descriptions of texts with these patterns. A use of such a type has its own limits of length.
+# Names and descriptions of components for texts with these patterns. Each use states its own length limits.
 TEXT_TYPES = {
     LINE_PATTERN: ("Line", "Text on one line, without control characters."),
     NONBLANK_LINE_PATTERN: ("NonblankLine", "Text on one line with at least one visible character."),
@@ -45,7 +45,7 @@ TEXT_TYPES = {
     SLUG_PATTERN: ("Slug", "Up to 64 lowercase letters and digits, separated by single hyphens."),
     DIGEST_PATTERN: ("Digest", "A SHA-256 digest in hexadecimal."),
 }
-# Names and descriptions of texts with these formats, which no pattern describes.
+# Names and descriptions of components for texts with these formats, which no pattern describes.
 FORMAT_TYPES = {
     TIME_ZONE_FORMAT: ("TimeZone", "The name of an IANA time zone. Empty: none."),
     FRONT_MATTER_FORMAT: ("FrontMatter", "YAML lines `key: value`, without keys that have their own field."),
@@ -59,15 +59,15 @@ FORMAT_TYPES = {
     WEBHOOK_URL_FORMAT: ("WebhookUrl", "A URL with https that the server may request."),
     JSON_OBJECT_FORMAT: ("JsonObjectText", "A JSON object as text. Empty: none."),
 }
-# The type of objects with arbitrary fields. Generators derive a type per use from an object without a name.
+# The component for objects with arbitrary fields. Without it, generators would create a type for each use.
 ANY_OBJECT = "AnyObject"
-# Limits that follow from the type.
+# Limits that are part of a text type. Its uses do not repeat them.
 IMPLIED_LIMITS = {
     "Slug": {"minLength": 1, "maxLength": 64},
     "NonblankLine": {"minLength": 1},
     "NonblankProse": {"minLength": 1},
 }
-# What a use of a named schema may state differently from other uses.
+# Keywords that may differ between the uses of a named schema.
 USE_KEYWORDS = ("description", "default")
 
 
@@ -146,7 +146,7 @@ class NamedSchemas:
     def to_components(self, examples: Mapping[str, Any] | None = None) -> dict[str, Schema]:
         """Return the components by name. `examples` has the examples of some of them."""
         components = {name: self._build_component(name) for name in sorted(self._schemas)}
-        # After the other components, which use them.
+        # Building the other components has collected these, so they come last.
         components |= self._value_types
         for name, example in (examples or {}).items():
             components[name]["examples"] = [example]

@@ -4,7 +4,7 @@ from typing import Any
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TIME = "2026-03-07T14:55:05Z"
-# By field name. Values of the wrong type are ignored, and so are values that the enumeration lacks.
+# Values by field name. A value is used only if it fits the type, choices and pattern of the field.
 FIELD_VALUES: dict[str, Any] = {
     "agent": "support",
     "agents": ["support"],
@@ -97,7 +97,7 @@ FIELD_VALUES: dict[str, Any] = {
     "vibe": "calm",
     "volatility": "release",
 }
-# By the title of a schema, fields that differ from FIELD_VALUES.
+# Values that differ from FIELD_VALUES, by title of the schema and name of the field.
 SCHEMA_VALUES: dict[str, dict[str, Any]] = {
     "Agent": {"name": "Support", "identity": "owl", "soul": "patient", "planning_tools": []},
     "Channel": {"slug": "web", "name": "Web"},
@@ -124,7 +124,7 @@ SCHEMA_VALUES: dict[str, dict[str, Any]] = {
     "UserProfile": {"slug": "shop", "name": "Shop", "display_name": "Ada", "timezone": "Europe/Oslo"},
     "Waiver": {"until": "2026-04-01"},
 }
-# Request bodies by the title of their schema. Other bodies have their required fields.
+# Request bodies by the title of their schema. Examples of other bodies have the required fields.
 BODY_EXAMPLES: dict[str, Any] = {
     "AgentConfiguration": {"name": "Nova", "role": "You are Nova, a personal assistant."},
     "AgentContextInput": {"harness": "claude-code", "sources": [{"source": "handbook"}]},
@@ -182,7 +182,7 @@ BODY_EXAMPLES: dict[str, Any] = {
     "UserProfilePatch": {"timezone": "Europe/Oslo"},
     "WaiverInput": {"digest": DIGEST, "reason": "A quotation, not an instruction.", "until": "2026-04-01"},
 }
-# Examples of responses whose schema is any object or a text, by operation id.
+# Examples by operation id, for responses whose schema is just an object or a text.
 RESPONSE_EXAMPLES: dict[str, Any] = {
     "getLedgerEvidence": {"format": "dramatis-evidence", "version": 1, "row": {"id": 12}},
     "getReplayEvidence": {"format": "dramatis-evidence", "version": 1},

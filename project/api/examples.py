@@ -15,7 +15,7 @@ JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "array": list,
     "object": dict,
 }
-# Details whose lists are empty in examples, if they may be: the document must stay small.
+# To keep examples small, lists of these details are left empty, unless the schema requires items.
 DETAILS = frozenset(
     {
         *("ProvenanceSpan", "PromptSegment", "FileProblem", "Finding", "FileRefusal", "VersionCause"),
@@ -23,7 +23,7 @@ DETAILS = frozenset(
         *("PushRefusal", "ContextFileRejection", "BuiltVersion", "LabelPosition"),
     }
 )
-# Lists of objects below this level are empty in examples, if they may be.
+# From this depth on, lists of objects are left empty in examples, unless the schema requires items.
 MAX_DEPTH = 2
 
 

@@ -81,7 +81,7 @@ EXPORT_CONTENT: Mapping[str, Any] = {
     "application/json": {"schema": JSON_EXPORT_SCHEMA},
 }
 JSON_LINES_TYPE = "application/jsonl"
-# The introduction of the document has the details.
+# Notes in the descriptions of the exports. The introduction of the document has the details.
 EXPORT_NOTE = f"At most {MAX_EXPORT_ROWS:,} rows."
 SENSITIVE_NOTE = "For keys of owners. The audit log records every export."
 

@@ -9,7 +9,7 @@ from personas.api.schema import Schema, digest_schema, integer_schema
 
 TEXT: Schema = {"type": "string"}
 COUNT = integer_schema(1)
-# Description, schema and example by name.
+# Description, schema and example of each response header, by name.
 RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
     "X-Request-ID": ("The ID of the request, as in the server log and the audit log.", TEXT, ""),
     "RateLimit": (

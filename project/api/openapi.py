@@ -37,12 +37,12 @@ from project.api.shared_components import (
 )
 
 API_PREFIX = "/api/v1/"
-# Parameters that are left out of the document. With `fields`, a response has only some of the fields that its
-# schema requires; without it, the types of generated clients are exact.
+# Parameters that are left out of the document. With `fields`, a response lacks fields that its schema
+# requires. Without it in the document, the types of generated clients are exact.
 UNLISTED_PARAMS = frozenset({"fields"})
 # The security scheme of most operations. The others name their own.
 DEFAULT_SECURITY = "adminWriteKey"
-# A parameter that this many operations have in the same form is a component.
+# A parameter becomes a component if at least this many operations have it in the same form.
 MIN_SHARED_USES = 2
 
 
@@ -157,7 +157,7 @@ class DocumentBuilder:
             content: dict[str, Any] = {"schema": self.schemas.reference(get_body_schema(operation))}
             if operation.body_example is not None:
                 content["example"] = operation.body_example
-            # PATCH accepts application/merge-patch+json too. Some generators cannot handle two types.
+            # PATCH also accepts merge-patch+json. It is not listed: some generators cannot handle two types.
             document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
         return document
 

@@ -39,7 +39,7 @@ PARAMETER_EXAMPLES: dict[str, Any] = {
     "revision": 2,
     "waiver": 2,
 }
-# Nouns that differ from the plural in the path without its ending.
+# Nouns that are not just the path segment without its plural ending.
 NOUNS = {"ledger": "ledger entry"}
 DESCRIPTIONS = {"position": "The position of the step in the task, from 0.", "path": "The path of the file."}
 

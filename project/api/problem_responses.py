@@ -11,10 +11,10 @@ from project.api.components import NamedSchemas
 from project.api.headers import DEFAULT_PROBLEM_HEADERS, PROBLEM_HEADERS, reference_headers
 from project.api.path_parameters import PATH_PARAMETER
 
-# Problem codes by HTTP status: those that every operation can return, then those of operations with a request
-# body, with values to validate, about text that can be erased, with an Idempotency-Key or an If-Match header.
-# The document has DEFAULT_PROBLEMS in one response, `4XX` of every operation: parameters and body say which
-# of them it can return. Other problems are listed per operation.
+# Problem codes by HTTP status. COMMON_PROBLEMS and SERVER_PROBLEMS are those of every operation; the others
+# depend on its body, values, erasable text, Idempotency-Key and If-Match headers, and path parameters. The
+# document lists DEFAULT_PROBLEMS in one `4XX` response that every operation has: parameters and body show
+# which of them an operation can return. Other problems are listed per operation.
 COMMON_PROBLEMS = {
     400: "bad_request",
     401: "invalid_key",

@@ -8,7 +8,7 @@ from typing import Any
 from project.api.components import FORMAT_TYPES, SCHEMA_REFERENCE, TEXT_TYPES, map_subschemas
 from project.api.subset import find_used_components, list_methods
 
-# Limits of values. In responses they would be promises about stored values, which may be older than a limit.
+# Keywords that limit values. Responses do not have them, because a stored value may be older than a limit.
 LIMITS = frozenset(
     f"{bound}{unit}" for bound in ("min", "max") for unit in ("imum", "Length", "Items", "Properties")
 ) | {"uniqueItems"}
@@ -27,9 +27,9 @@ FIELD_PATTERNS = {
 }
 RESPONSE_PREFIX = "#/components/responses/"
 BODY_PREFIX = "#/components/requestBodies/"
-# What the schema of a new record keeps if it is derived from that of a patch.
+# Keywords that the schema of a new record keeps if it is derived from the schema of a patch.
 KEPT_KEYWORDS = ("description", "required", "examples", "if", "then", "else")
-# A response with fewer fields than this is not extended.
+# A response schema with fewer fields than this is not used as a base of others.
 MIN_INHERITED_FIELDS = 4
 STATUS_NAMES = {"201": "Created", "202": "Accepted", "304": "NotModified"}
 

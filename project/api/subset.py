@@ -27,7 +27,7 @@ def select_operations(document: Mapping[str, Any], operation_ids: Iterable[str])
     components = document["components"]
     return {
         **{key: document[key] for key in ("openapi", "jsonSchemaDialect", "security")},
-        # Without the addresses of this installation.
+        # Only title and version, without the addresses of this installation.
         "info": {key: document["info"][key] for key in ("title", "version")},
         "tags": [tag for tag in document["tags"] if tag["name"] in tags],
         "paths": paths,

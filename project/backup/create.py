@@ -36,7 +36,7 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
         require_unrestricted_role()
         with create_folder_atomically(target) as draft:
             checkpoint_backup.copy_checkpoint_files(draft)
-            # Before the snapshot is opened: it then contains every ending of the copied journal.
+            # Before the snapshot is opened, so that the snapshot contains every ending in the copied journal.
             position = endings.copy_journal(draft)
             manifest = dump_database(draft, sample)
             manifest.journal = list(position)

@@ -31,7 +31,7 @@ from prompts.evidence.integrity.checkpoint_signer import NoSigningKey
 
 log = structlog.get_logger(__name__)
 
-# A journal that ends longer ago may lack endings, unless the installation stopped then.
+# A journal that ends longer ago than this may lack endings, unless the installation stopped at that time.
 MAX_JOURNAL_AGE = timedelta(minutes=15)
 WITHOUT_JOURNAL_ADVICE = (
     "Use another copy of the checkpoint folder, or pass --without-journal, which revokes all keys."
@@ -68,7 +68,7 @@ class EndingsSinceBackup:
 
     endings: list[Ending]
     gap: str = ""
-    # Whether the journal is continued after the restore. Otherwise the one of the backup is.
+    # Whether the journal in place is continued after the restore. Otherwise the backup's journal is.
     is_journal_kept: bool = True
 
 

@@ -7,8 +7,8 @@ from django.db import DatabaseError
 
 from project.database.roles import is_role_restricted
 
-# Errors of the disk and the database. The errors of the drivers are included, because some code calls a
-# driver directly and Django does not wrap its errors.
+# Errors of the disk and the database. Driver errors are included, because Django does not wrap them where
+# code calls a driver directly.
 STORAGE_ERRORS = (OSError, DatabaseError, sqlite3.Error, psycopg.Error)
 
 

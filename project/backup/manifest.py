@@ -39,14 +39,14 @@ class Manifest:
     chain: list[dict[str, Any]] = field(default_factory=list)
     # SHA-256 of the prompt text by version id, for a random sample of versions.
     prompts: dict[str, str] = field(default_factory=dict)
-    # Further data for the restore, which depends on the format of the dump.
+    # Further data for the restore; it depends on the format of the dump.
     details: dict[str, Any] = field(default_factory=dict)
     # Size in bytes and SHA-256 of each file, by its path in the folder.
     files: dict[str, list[Any]] = field(default_factory=dict)
-    # Number and hash of the last line of the journal of endings. Later lines are applied by a restore.
+    # Number and hash of the last line of the journal of endings. A restore applies the lines after it.
     journal: list[Any] = field(default_factory=lambda: [0, ""])
     format: int = MANIFEST_FORMAT
-    # Made over the digest of all other fields; None if the process had no signing key.
+    # Signature of the digest of all other fields; None if the process had no signing key.
     signature: StatementSignature | None = None
 
     @property

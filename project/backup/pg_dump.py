@@ -13,8 +13,8 @@ from project.backup.checksums import EXCLUDED_TABLES, list_tables
 from project.backup.errors import BackupError
 from prompts.evidence.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
-# Owners and privileges are not dumped, because the server of the restore may have other roles. After a
-# restore, `manage.py create_db_role` grants the privileges again.
+# Owners and privileges are not dumped, because the server restored to may have other roles. After a restore,
+# `manage.py create_db_role` grants the privileges again.
 COMMON_OPTIONS = ("--no-owner", "--no-privileges", "--no-password")
 DUMP_FORMAT, DUMP_FILE = "pg_dump", "database.dump"
 # Connection parameters and the environment variables of libpq that pass them to the programs. Environment
@@ -70,7 +70,7 @@ def start_pg_dump(program: Path, snapshot: str, folder: Path) -> DumpProcess:
     """Start pg_dump in the background, so that the caller can compute the checksums at the same time."""
     command: list[str | Path] = [program, "--format=custom", "--compress=1", *COMMON_OPTIONS]
     command += [f"--snapshot={snapshot}"] if snapshot else []
-    # No other extension: the server of the restore may not have Citus, and its metadata name other nodes.
+    # No other extension: the server restored to may not have Citus, whose metadata would name the old nodes.
     command += ["--extension=plpgsql"]
     command += [f"--exclude-table-data=public.{table}" for table in sorted(EXCLUDED_TABLES)]
     return subprocess.Popen(  # noqa: S603  # named by the operator
@@ -96,7 +96,7 @@ def drop_partitioned_ledger() -> None:
 def run_pg_restore(program: Path, folder: Path) -> None:
     """Restore the dump with pg_restore in one transaction."""
     drop_partitioned_ledger()
-    # In a database without tables Citus refuses to drop policies, even with IF EXISTS.
+    # Clean only if there are tables. Without any, Citus refuses to drop policies, even with IF EXISTS.
     clean = ["--clean", "--if-exists"] if list_tables() else []
     connection.close()
     environment = build_pg_environment()

@@ -31,7 +31,7 @@ TRUNCATE_TRIGGERS_SQL = """
 SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgtype & 32 = 32
 """
 BLOCK_SIZE = 256 * 1024
-# Tables into which triggers insert when rows of other tables are loaded. They are loaded last.
+# Triggers insert into these tables when rows of other tables are loaded. So these tables are loaded last.
 TRIGGERED_TABLES = ("personas_erasurecounter",)
 
 

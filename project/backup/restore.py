@@ -45,7 +45,7 @@ def restore_backup(
     """
     options = options or RestoreOptions()
     try:
-        # Before anything is loaded: the operator may have to add an option.
+        # Check before anything is loaded, because the operator may have to add an option.
         manifest, endings = check_backup(source, options, report)
         require_unrestricted_role()
         check_compatibility(manifest)
@@ -55,7 +55,7 @@ def restore_backup(
         moved_to = verify_restore(manifest, source, sample, report)
         restore_journal(source, moved_to, endings)
         end_again(endings, options, report)
-        # Last, and once: erasures that are repeated add versions.
+        # Verify at the end, because repeated erasures add versions.
         verify_all_workspaces(report)
     except STORAGE_ERRORS as error:
         raise BackupError(f"The restore failed: {' '.join(str(error).split())}") from error
@@ -93,7 +93,7 @@ def check_compatibility(manifest: Manifest) -> None:
 def require_empty_database(manifest: Manifest) -> None:
     if table := find_filled_table():
         raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty database.")
-    # Tables of the backup's release may exist. Tables of a later release may not, because the restore would
+    # Tables of the backup's release are allowed. Tables of a later release are not, because the restore would
     # not remove them.
     if any(migration not in manifest.migrations for migration in list_applied_migrations()):
         raise BackupError(

@@ -15,14 +15,14 @@ SQLITE_INIT_COMMAND = (
 )
 
 
-# In seconds. To open a database file and read its schema takes 4 ms of processor time.
+# How many seconds connections are kept: opening a file and reading its schema takes 4 ms of CPU time.
 SQLITE_CONNECTION_AGE = 60
-# Statements of pipelines are prepared on the server after so many executions on a connection.
+# Statements in pipelines are prepared on the server after this many executions on a connection.
 PREPARE_THRESHOLD = 3
 # In milliseconds.
 STATEMENT_TIMEOUT, LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = 5_000, 2_000, 30_000
-# Keys of a database's settings: the settings of the same database without the pooler; and whether the pooler
-# supports prepared statements.
+# Keys in the settings of a pooled database: the settings of the same database without the pooler, and whether
+# the pooler supports prepared statements.
 DIRECT_KEY, POOLER_PREPARES_KEY = "DIRECT", "POOLER_PREPARES"
 
 
@@ -109,7 +109,7 @@ def build_pooled_config(
     del config["OPTIONS"]["options"]
     config["OPTIONS"]["prepare_threshold"] = PREPARE_THRESHOLD if prepares else None
     config[POOLER_PREPARES_KEY] = prepares
-    # Without a pool: it is used for the few statements that need a session of their own.
+    # The direct connection has no pool: only the few statements that need a session of their own use it.
     options = {name: value for name, value in direct["OPTIONS"].items() if name != "pool"}
     config[DIRECT_KEY] = {**direct, "OPTIONS": options}
     return config

@@ -7,7 +7,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 PRIVATE_MODE = 0o600
-# The database, its write-ahead log and the shared memory of its connections.
+# Suffixes of the database file, its write-ahead log and its shared-memory file.
 FILE_SUFFIXES = ("", "-wal", "-shm")
 
 

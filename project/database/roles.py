@@ -25,7 +25,7 @@ GRANT_STATEMENTS = (
     # Only the owner of the tables applies migrations.
     "REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role}",
 )
-# Only in this database: the role may be used for others of the same server.
+# Only for this database, because other databases of the server may use the same role.
 SET_LIMIT_SQL = "ALTER ROLE {role} IN DATABASE {database} SET {setting} = {value}"
 ROLE_SETTINGS_SQL = """
 SELECT unnest(s.setconfig) FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole

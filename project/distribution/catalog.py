@@ -9,7 +9,8 @@ from django.db import models as models_fields
 
 from personas.models import WorkspaceOwned
 
-# Read across workspaces, and small: with Citus every node has a copy. Their keys stay as they are.
+# Small tables that are read across workspaces. With Citus every node has a copy, and the workspace is not
+# added to their keys.
 REFERENCE_TABLES = (
     "personas_workspace",
     "personas_user",
@@ -22,7 +23,7 @@ SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 AND NOT a.attisdropped AND c.relname <> ALL (%s) ORDER BY c.relname
 """
-# Foreign keys of tenant tables. Those of partitions follow their parent.
+# Foreign keys of tenant tables, without those that partitions inherit.
 FOREIGN_KEYS_SQL = """
 SELECT k.conname, s.relname, t.relname, pg_get_constraintdef(k.oid),
 (SELECT array_agg(a.attname ORDER BY c.place) FROM unnest(k.conkey) WITH ORDINALITY AS c (number, place)
@@ -45,7 +46,7 @@ CITUS_TABLES_SQL = """
 SELECT c.relname, p.partmethod FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND NOT c.relispartition
 """
-# How Citus marks its kinds of tables in pg_dist_partition.
+# How pg_dist_partition marks distributed tables and reference tables.
 DISTRIBUTED_METHOD, REFERENCE_METHOD = "h", "n"
 REFERENCE_MODEL_SQL = """
 SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
@@ -75,7 +76,8 @@ class UniqueKey:
 
     @property
     def definition_with_workspace(self) -> str:
-        # PostgreSQL says ONLY for an index of a partitioned table, which then would not reach its partitions.
+        # pg_get_indexdef writes ON ONLY for an index on a partitioned table. Created that way, the new index
+        # would not cover the partitions.
         before, bracket, columns = self.definition.replace(" ON ONLY ", " ON ", 1).partition("(")
         return f"{before}{bracket}workspace_id, {columns}"
 
@@ -87,8 +89,8 @@ class Catalog:
     tenant_tables: list[str]
     foreign_keys: list[ForeignKey]
     keys: list[UniqueKey]
-    # Foreign keys of the models that the database does not have: migrations leave out those that need
-    # a table that is not distributed yet.
+    # Foreign keys that the models have and the database does not: with Citus, migrations leave out those of
+    # tables that are not distributed yet.
     missing_foreign_keys: list[ForeignKey] = field(default_factory=list)
     citus_version: str = ""
     distributed_tables: set[str] = field(default_factory=set)
@@ -146,7 +148,7 @@ def get_distribution() -> str:
 
 def list_missing_foreign_keys(foreign_keys: list[ForeignKey], tenant_tables: set[str]) -> list[ForeignKey]:
     """Return the foreign keys of the models of tenant tables that the database does not have."""
-    # Every foreign key ends with its own column; the workspace may come first.
+    # The last column of a foreign key is the field's own; the workspace may come before it.
     existing = {(key.table, key.columns[-1]) for key in foreign_keys}
     models = [model for model in apps.get_models() if issubclass(model, WorkspaceOwned)]
     return [

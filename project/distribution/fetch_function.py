@@ -21,9 +21,9 @@ from prompts.serving.ledger_insert import (
 )
 
 ARGUMENT_TYPES = "bigint, text, boolean, integer, json"
-# Ids are given by the caller: a sequence on a worker begins with a number of its own, and ids of a workspace
-# must grow. The scope of row-level security is set here, because settings of the caller's session do not
-# reach the worker; the policies then restrict every query of the function to this workspace.
+# The caller passes the ids, because ids of a workspace must grow and sequences on workers begin with
+# different numbers. The function sets the scope of row-level security, because settings of the caller's
+# session do not reach the worker. The policies then restrict every query of the function to this workspace.
 FUNCTION_TEMPLATE = """
 CREATE OR REPLACE FUNCTION {name}(ws bigint, pointer text, is_key boolean, max_skew integer, drafts json)
 RETURNS TABLE (ledger_id bigint, ledger_seal text) LANGUAGE plpgsql AS $function$

@@ -10,7 +10,7 @@ from django.db import connection
 
 from project.distribution.catalog import Catalog, ForeignKey, UniqueKey
 
-# Without the application role nothing works on Citus unless these are set for the database:
+# Citus options that the product needs. They are set for the database, so they apply to every role:
 # - The workspace scope of row-level security is set with SET LOCAL, which must reach the workers.
 # - Append-only tables have triggers, also in the partitions that are created every month.
 # - A transaction may write to reference tables after it has written to several shards.

@@ -16,8 +16,8 @@ from project.distribution.catalog import Catalog, query_rows
 MIN_POSTGRES_VERSION = 150_000
 MIN_CITUS_VERSION = (12, 1)
 MAX_BACKUP_AGE = timedelta(hours=1)
-# Connections of other programs, not those that Citus opens between nodes. The command has a name of its own,
-# because its connection pool may have more than one connection.
+# Connections of other programs, without those that Citus opens between nodes. This command's own connections,
+# of which its pool may have several, are recognized by their application name.
 OTHER_CONNECTIONS_SQL = """
 SELECT usename, count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -28,7 +28,7 @@ NODES_SQL = """
 SELECT nodename || ':' || nodeport FROM pg_dist_node
 WHERE isactive AND shouldhaveshards AND noderole = 'primary' ORDER BY 1
 """
-# One table is enough: the owner of the tables is one role.
+# Checking one table is enough, because one role owns all tables.
 OWNER_SQL = """
 SELECT r.rolsuper OR pg_has_role(r.oid, t.relowner, 'USAGE')
 FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')

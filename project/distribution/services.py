@@ -63,7 +63,7 @@ def distribute(steps: list[Step], catalog: Catalog, report: Reporter) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in TRANSACTION_SETTINGS:
             cursor.execute(statement)
-        # Nobody else writes until the end. Locks are taken first, before anything has changed.
+        # Lock the tables before anything is changed, so that nobody else writes until the end.
         local = [name for name in catalog.tenant_tables if name not in catalog.distributed_tables]
         if local:
             names = ", ".join(quote_name(name) for name in local)

@@ -50,7 +50,7 @@ START_WORKER_ADVICE = "Start `celery -A project worker` and one `celery -A proje
 
 QUEUES_CHECK = "queues"
 START_QUEUE_ADVICE = "Start a worker without `--queues`, or one for each queue as the compose file does."
-# Answers that come later are not read. Workers answer in milliseconds.
+# How long to wait for the answers of workers, which usually come within milliseconds.
 QUEUE_REPLY_SECONDS = 1.0
 
 

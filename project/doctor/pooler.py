@@ -13,7 +13,7 @@ from project.database.postgresql.rls_cursor import is_connection_restricted
 from project.doctor.results import DoctorFinding, report_failure, report_ok, report_warning
 
 POOLER_CHECK = "pooler"
-# Identifies the database and the table on every connection to it.
+# Returns the same row on all connections that lead to the same database.
 SAME_DATABASE_SQL = """
 SELECT pg_postmaster_start_time()::text, current_database()::text,
 to_regclass('personas_workspace')::oid::text

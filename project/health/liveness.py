@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-# In seconds. A worker touches its file every two seconds. Beat touches its file whenever it sends a job,
-# which is at least every ten seconds.
+# In seconds. A worker touches its file every two seconds. Beat touches its file after each check for due
+# jobs, about once a second.
 MAX_LIVENESS_AGE = 60.0
 WEB_TIMEOUT = 2.0
 

@@ -3,15 +3,14 @@
 from typing import Any
 
 # One queue per kind of job, so that no kind waits behind another if each has a worker. A worker without
-# `--queues` takes jobs from all of them in turn.
-# Jobs without a route use the first.
+# `--queues` takes jobs from all queues in turn. Jobs without a route use the first queue.
 JOB_QUEUES = ("clock", "builds", "scans", "webhooks", "long")
 JOB_ROUTES = {
     "prompts.tasks.rebuild_prompts_job": {"queue": "builds"},
-    # Its prompts are not served until it ends, so it must not wait behind a verification.
+    # Until an erasure is finished, its prompts are not served, so it must not wait behind a verification.
     "prompts.tasks.finish_erasure_job": {"queue": "builds"},
     "skills.tasks.refresh_source_job": {"queue": "scans"},
-    # Both wait for servers outside: receivers that tenants choose, and the mail server.
+    # These two wait for external servers: webhook receivers that tenants choose, and the mail server.
     "project.tasks.deliver_webhooks_job": {"queue": "webhooks"},
     "project.tasks.send_notification_emails_job": {"queue": "webhooks"},
     "prompts.tasks.verify_chain_job": {"queue": "long"},
@@ -33,10 +32,10 @@ JOB_SCHEDULE = {
     "record-hourly-events": run_every(3_600, "prompts.tasks.record_hourly_events_job", expires=3_000),
     "delete-expired-ledger-blocks": run_every(3_600, "prompts.tasks.expire_ledger_job", expires=3_000),
     "maintain-ledger-partitions": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
-    # Signs the workspaces that changed and whose last checkpoint is an hour old:
+    # Signs workspaces that have changed, if their last checkpoint is at least an hour old:
     # prompts/evidence/integrity/lag.py.
     "sign-checkpoints": run_every(300, "prompts.tasks.sign_checkpoints_job", expires=280),
-    # A restore applies what ended after the backup; what ended less than this long ago may be missing.
+    # A restore applies what ended after the backup. What ended after the last run of this job may be missing.
     "record-endings": run_every(60, "project.tasks.record_endings_job", expires=50),
     "delete-expired-idempotency-keys": run_every(
         3_600, "project.tasks.purge_idempotency_keys_job", expires=3_000
@@ -53,10 +52,10 @@ JOB_SCHEDULE = {
     "delete-expired-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
     "measure-metrics": run_every(60, "project.tasks.measure_metrics_job", expires=50),
     "record-heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),
-    # Finds new events in the database: writers of events enqueue nothing.
+    # Finds new events in the database, because code that writes events enqueues no job.
     "create-notifications": run_every(2, "project.tasks.create_notifications_job", expires=2),
     "send-notification-emails": run_every(60, "project.tasks.send_notification_emails_job", expires=50),
-    # Finds new events and due deliveries in the database: writers of events enqueue nothing.
+    # Finds new events and due deliveries in the database, because code that writes events enqueues no job.
     "deliver-webhooks": run_every(1, "project.tasks.deliver_webhooks_job", expires=2),
     # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by
     # less than a minute.

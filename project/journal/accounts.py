@@ -25,7 +25,7 @@ def apply_account_ending(ending: Ending, notes: list[str]) -> int:
     """End what the account no longer had after an event. Return 1 if something changed."""
     at = read_json_timestamp(ending["at"], "the time of an ending")
     user = User.objects.filter(pk=ending["user"], date_joined__lte=at).first()
-    # If the backup contains the event, it contains its effect.
+    # If the backup contains the event, it also contains the change that the event records.
     if user is None or SecurityEvent.objects.filter(pk=ending["id"], user=user, at=at).exists():
         return 0
     changes = [

@@ -39,7 +39,7 @@ from prompts.proof.json_reader import read_json_timestamp
 from skills.models import AllowedFolder
 from skills.sources.allowed_folders import withdraw_folder
 
-# Roles from the most rights to the fewest.
+# The rank of each role: 0 has the most rights.
 ROLE_RANKS = {role: rank for rank, role in enumerate(Role.values)}
 WORKSPACE_KINDS = (selectors.WORKSPACE_DELETED, selectors.WORKSPACE_RESTORED)
 ERASABLE_MODELS: Mapping[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELDS}
@@ -69,7 +69,7 @@ def apply_endings(endings: Iterable[Ending]) -> AppliedEndings:
                     f"An ending of the unknown kind “{ending['kind']}” was skipped. Use a newer release."
                 )
         apply_workspace_states(endings, applied)
-    # Each erasure is a transaction of its own: it may build many prompts again.
+    # Each erasure has a transaction of its own, because it may rebuild many prompts.
     for ending in endings:
         if ending["kind"] == selectors.ERASED:
             repeat_erasure(ending, applied)
@@ -84,7 +84,7 @@ def get_ending_time(ending: Ending) -> datetime:
 
 
 def apply_key_revocation(ending: Ending, notes: list[str]) -> int:
-    # By digest: it is the same key whatever its id.
+    # Find the key by its digest, which identifies it whatever its id is.
     rows = ApiKey.objects.in_workspace(ending["workspace"]).filter(digest=ending["digest"], revoked_at=None)
     for key in rows:
         revoke_key(key, by=RESTORE_ACTOR)

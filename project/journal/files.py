@@ -24,15 +24,15 @@ from prompts.proof.signing_keys import PrivateKey
 
 JOURNAL_FILE, HEAD_FILE = "endings.journal", "endings.head"
 LINE_DOMAIN, HEAD_DOMAIN = "ending", "endings-head"
-# An ending is dated when its transaction runs, and is visible after the commit. Endings that are dated this
-# long before the last run are read again.
+# An ending gets its time during its transaction, but is visible only after the commit. So a run also reads
+# endings that are dated up to this long before the time through which the journal is complete.
 OVERLAP = timedelta(hours=1)
 # How much of the end of the file is read first.
 TAIL_BYTES = 256 * 1024
-# Before every ending.
+# A time before every ending, for a new journal.
 BEGINNING = datetime(1970, 1, 2, tzinfo=UTC)
 
-# What ended: `kind`, `workspace`, `id` and `at`, and more that depends on the kind.
+# What ended: `kind`, `workspace`, `id` and `at`, and further keys that depend on the kind.
 Ending = dict[str, Any]
 
 
@@ -56,7 +56,7 @@ class JournalHead:
     """How far the journal is valid. It contains all endings that happened until `through`."""
 
     lines: int
-    # Bytes of the journal.
+    # Size of the journal in bytes.
     size: int
     # Hash of the last line; empty if there is none.
     hash: str

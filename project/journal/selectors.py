@@ -32,7 +32,7 @@ MEMBER_REMOVED, ROLE_CHANGED = "member_removed", "role_changed"
 INVITATION_WITHDRAWN, FOLDER_WITHDRAWN = "invitation_withdrawn", "folder_withdrawn"
 ACCOUNT_CHANGED, ERASED = "account_changed", "erased"
 WORKSPACE_DELETED, WORKSPACE_RESTORED = "workspace_deleted", "workspace_restored"
-# Endings whose rows are deleted or keep no time: kind and verb of their audit events.
+# Endings read from audit events, by kind and verb of the event: their own rows are deleted or keep no time.
 AUDITED_ENDINGS = {
     ("member", "removed"): MEMBER_REMOVED,
     ("member", "left"): MEMBER_REMOVED,
@@ -42,7 +42,8 @@ AUDITED_ENDINGS = {
     ("workspace", "restored"): WORKSPACE_RESTORED,
 }
 PASSWORD_EVENTS = frozenset({SecurityEventKind.PASSWORD_CHANGED, SecurityEventKind.PASSWORD_RESET})
-# Security events after which something of the account may have ended.
+# Security events that may have ended a way into an account: a password, second factor, recovery code, email
+# address or operator permission.
 ACCOUNT_EVENTS = PASSWORD_EVENTS | {
     SecurityEventKind.SECOND_FACTOR_REMOVED,
     SecurityEventKind.RECOVERY_CODES_GENERATED,
@@ -51,7 +52,7 @@ ACCOUNT_EVENTS = PASSWORD_EVENTS | {
     SecurityEventKind.EMAIL_CHANGED,
     SecurityEventKind.ACCOUNT_CHANGED,
 }
-# Workspaces per query of audit events, whose index begins with the workspace.
+# How many workspaces a query of audit events covers. The index of the events begins with the workspace.
 CHUNK_SIZE = 500
 
 
@@ -117,7 +118,7 @@ def iterate_audited_endings(since: datetime) -> Iterator[Ending]:
             kind__in={kind for kind, _ in AUDITED_ENDINGS},
             verb__in={verb for _, verb in AUDITED_ENDINGS},
         )
-        # As text: damaged JSON in one row must not hide the others.
+        # Read the JSON as text: if it is damaged in one row, the other rows must still be read.
         rows = rows.annotate(text=Cast(F("after"), TextField()))
         names = ("workspace_id", "kind", "verb", "object_id", "at", "text")
         for workspace_id, object_kind, verb, object_id, at, text in rows.values_list(*names):
@@ -138,7 +139,7 @@ def read_role(text: str | None) -> str:
 
 
 def iterate_erasures(since: datetime) -> Iterator[Ending]:
-    # A deleted workspace is listed by its audit event.
+    # Removals of workspaces are left out: a deleted workspace is listed by its audit event.
     for erasure in Erasure.unscoped.filter(at__gte=since).exclude(kind=REMOVAL_KIND).order_by("at", "pk"):
         yield build_ending(
             ERASED,

@@ -15,7 +15,7 @@ from prompts.evidence.integrity.checkpoint_signer import NoSigningKey, load_sign
 
 log = structlog.get_logger(__name__)
 
-# The job runs every minute.
+# How old the journal may be before it is reported. The job runs every minute.
 MAX_JOURNAL_LAG = timedelta(minutes=5)
 STATUS_KEY, STATUS_SECONDS = "endings-journal", 86_400
 
@@ -67,7 +67,7 @@ def find_journal_problem() -> str:
     if lag > MAX_JOURNAL_LAG:
         return f"The journal of endings is {lag.total_seconds() / 60:.0f} minutes old."
     try:
-        # Only some processes have the folder; they verify the whole journal.
+        # Processes that have the folder verify the whole journal. For the others, there is none to read.
         read_journal(get_journal_folder())
     except (JournalError, NoSigningKey, OSError) as error:
         return f"The journal of endings is damaged: {error}."

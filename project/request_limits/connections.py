@@ -33,7 +33,7 @@ ACKED_OFFSET, RECEIVED_OFFSET, TCP_INFO_SIZE = 120, 128, 136
 MIN_BYTES_PER_SECOND = 4_096
 # After the receiving side was closed, the server has this long to send its 408 response.
 RESPONSE_SECONDS = 3.0
-# Close with RST and discard what was not sent.
+# A value for SO_LINGER: close with RST and discard what was not sent.
 NO_LINGER = struct.pack("ii", 1, 0)
 
 ConnectionKey = tuple[int, tuple[object, ...]]
@@ -121,7 +121,7 @@ def close_if_stalled(
         reset_connection(client)
         return replace(progress, closed_at=now)
     if now - progress.since >= limit:
-        # Only the receiving side: the blocked read ends, and the response to it can still be sent.
+        # Close only the receiving side: the blocked read ends, and an error response can still be sent.
         client.shutdown(socket.SHUT_RD)
         return replace(progress, closed_at=now)
     if progress.sending_since and now - progress.sending_since >= limit:

@@ -54,8 +54,8 @@ class RequestDeadlines:
 
     def __init__(self) -> None:
         self._active: dict[int, ActiveRequest] = {}
-        # Held while a statement is cancelled: a request that ends meanwhile waits, so that its connection
-        # is not used by another request when it is cancelled.
+        # Held while a statement is cancelled. A request that ends in the meantime waits for the lock, so that
+        # its connection does not pass to another request, whose statement would be cancelled.
         self._lock = Lock()
 
     def begin(self, path: str, body: LimitedBody) -> ActiveRequest:

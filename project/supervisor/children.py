@@ -74,7 +74,7 @@ def build_child_environment(host: str, port: int) -> dict[str, str]:
         **os.environ,
         "PUBLIC_URL": public_url,
         "REDIS_URL": settings.REDIS_URL,
-        # Requests and jobs are logged on demand, so that the address and how to sign in stay visible.
+        # Requests and jobs are logged only on demand, so that the address and sign-in details stay visible.
         "LOG_LEVEL": os.environ.get("LOG_LEVEL") or "WARNING",
         "DRAMATIS_VAR": str(settings.VAR),
     }
@@ -97,7 +97,7 @@ def start_workers(supervisor: Supervisor, environment: Mapping[str, str]) -> Non
     celery = [PYTHON, "-m", "celery", "--quiet", "-A", "project"]
     options = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     others = ",".join(name for name in JOB_QUEUES if name != "webhooks")
-    # Receivers of webhooks may hang. In a worker of their own, no build and no refresh waits for them.
+    # Webhook receivers may hang, so webhooks have a worker of their own: builds and refreshes go on.
     for name, queues, processes in (("worker", others, "2"), ("webhooks", "webhooks", "1")):
         worker = ["worker", "--hostname", f"{name}@%h", "--queues", queues, "--concurrency", processes]
         supervisor.start(name, [*celery, *worker, *options], environment)

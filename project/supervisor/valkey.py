@@ -65,7 +65,7 @@ def wait_for_valkey(process: "subprocess.Popen[bytes]", socket: Path) -> None:
             connect_redis(f"unix://{socket}").ping()
             return
         except (redis.ConnectionError, redis.TimeoutError):
-            # The server is not listening yet, or is still loading its data.
+            # The server is not listening or not answering yet.
             time.sleep(0.02)
     process.kill()
     raise ValkeyUnavailable(f"The embedded Redis server did not start within {START_TIMEOUT:.0f} s.")

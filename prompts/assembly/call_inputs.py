@@ -19,7 +19,7 @@ INPUT_SLOTS = (
     *("data", "signature", "hidden", "mission", "limits", "working_directory", "directories"),
     *("mode", "entry", "native_tools", "tool_definitions"),
 )
-# Where the call runs stays the same in a session. Everything else can differ from turn to turn.
+# Inputs that say where the call runs, which stays the same in a session. Others can differ in each turn.
 SESSION_INPUTS = frozenset({"working_directory", "directories"})
 PLACEHOLDER_MARK = "{{"
 DEFAULT_VALUES = {field.name: field.default for field in fields(Slots) if field.name in INPUT_SLOTS}

@@ -19,13 +19,13 @@ HIDDEN_FIELDS_NOTE = (
     "\n\nNote: Firewalled fields (prefixed with `_`) show `[Hidden]` in the Sample column\n"
     "but are available in your program at runtime."
 )
-# For data with a list of hidden names. The other note is a text of the layout's specification.
+# The note for data with hidden names. HIDDEN_FIELDS_NOTE is the text of the layout's specification.
 HIDDEN_NAMES_NOTE = HIDDEN_FIELDS_NOTE.replace(
     "(prefixed with `_`)", "(prefixed with `_`, or hidden by name)"
 )
 HIDDEN_VALUE = "[Hidden]"
 UNKNOWN_TYPE = ":any"
-# The same limit as in json_codec. Values that were built in Python did not pass the check there.
+# The same limit as in json_codec, which does not check values that were built in Python.
 MAX_DEPTH = 64
 # The JSON encoder does not escape these characters. Most of them are line ends, which would break a row.
 LINE_END_ESCAPES = str.maketrans(

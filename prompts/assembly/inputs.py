@@ -108,7 +108,7 @@ class Data:
     values: JsonObject = field(default_factory=dict)
     signature: str = ""
     origin: Origin = Origin("data")
-    # Field names that are hidden like names that begin with `_`.
+    # Names of further fields to hide, besides those that begin with `_`.
     hidden: tuple[str, ...] = ()
 
 

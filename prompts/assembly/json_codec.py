@@ -112,7 +112,7 @@ def _read_origin(data: Any, path: str) -> Origin:
 def _read_scalar(kind: Any, data: Any, path: str) -> Any:
     if kind is datetime:
         return _read_datetime(data, path)
-    # In JSON, 256.0 is an integer, and so it is in JSON Schema.
+    # JSON Schema counts 256.0 as an integer.
     if kind is int and isinstance(data, float) and data.is_integer():
         return int(data)
     # bool is a subclass of int in Python, but a separate type in JSON.

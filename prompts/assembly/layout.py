@@ -59,7 +59,7 @@ class Layout:
     summary: str = ""
     problems: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
     slots: tuple[str, ...] = ()
-    # Returns the inputs that the layout supports, but omits because of the other inputs: reported as lost.
+    # Returns inputs that the layout supports but omits because of other inputs. They are reported as lost.
     displaced: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
 
     @cached_property

@@ -12,7 +12,7 @@ from prompts.assembly.segments import LAYOUT_ORIGIN, Segment, TextChunks
 SlotData = Mapping[str, Any] | None
 # Appends a body, with its slot data, to the segments; returns the text it added.
 PartPlacer = Callable[[list[Segment], TextChunks, SlotData], str]
-# Creates a named tuple without its constructor, which handles defaults: twice as fast, and used per chunk.
+# Creates a named tuple without its constructor. This is twice as fast, and every chunk needs it.
 new_tuple = tuple.__new__
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from prompts.assembly.slots import Slots
 from prompts.assembly.text import format_table_cell
 
-# The known keys of `host` and `sandbox` with their meaning, which the API and its documentation publish. The
-# lines of a prompt have them in this order.
+# Known keys of `host` and `sandbox`, with the descriptions that the API and its documentation publish.
+# Prompts print the facts in this order.
 HOST_FACTS = {
     "host": "Text: name of the machine.",
     "os": "Text: operating system.",
@@ -32,7 +32,7 @@ SANDBOX_FACTS = {
     "workspace_mount": "Text: how the workspace is mounted, such as ro.",
     "network": "Text: network access, such as disabled.",
 }
-# Not printed: the opal layout derives the path of the plan from it.
+# Not printed itself: the opal layout derives the path of the plan from the home directory.
 HOME_FACTS = {
     "home": "Text: home directory on the machine. Default: the location of the agent's home directory source."
 }

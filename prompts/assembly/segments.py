@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 # a prefix of the prompt until the most volatile text in that prefix changes.
 RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN = "release", "refresh", "channel", "user", "session", "turn"
 VOLATILITY_LEVELS = (RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN)
-# Text of these levels comes from a call. A provider can cache only the text before the first of it.
+# Text of these levels comes from a call. A provider can cache only what precedes the first such text.
 CALL_VOLATILITIES = frozenset({SESSION, TURN})
 
 

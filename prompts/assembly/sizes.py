@@ -11,8 +11,8 @@ from prompts.assembly.slots import Slots, fill_segments
 # Counts the tokens of a text. The caller supplies it: tokenizers depend on the model and are not in the
 # standard library, to which this package is limited.
 TokenCounter = Callable[[str], int]
-# The slots of a call that sends none: the server fills in only the time. A fixed time, so that equal prompts
-# have equal sizes.
+# The slots of a call that sends none: the server fills in only the time. The time is fixed here, so that
+# equal prompts have equal sizes.
 PLAIN_SLOTS = Slots(now=datetime(2026, 1, 1, 12, tzinfo=UTC), zone="UTC")
 
 

@@ -112,7 +112,8 @@ class Slots:
     tool_definitions: tuple[CallTool, ...] = ()
 
 
-# Receives the slots and the slot data of the build; None keeps the built text, "" omits the part.
+# Takes the slots and the slot data of the build, and returns the text. None keeps the built text, and ""
+# omits the part.
 SlotRenderer = Callable[[Slots, Mapping[str, Any]], str | None]
 SLOT_RENDERERS: dict[str, SlotRenderer] = {}
 # The text of a slot with this suffix replaces everything before it.

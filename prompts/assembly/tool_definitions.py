@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from prompts.assembly.inputs import EMPTY_OBJECT, PromptInputs
 
-# Creates a named tuple without its constructor: twice as fast, and used by every build.
+# Creates a named tuple without its constructor. This is twice as fast, and every build needs it.
 new_tuple = tuple.__new__
 
 

@@ -98,7 +98,7 @@ PI_GENERAL_RULES = (
     ToolRule(ToolCondition(), ("Show file paths clearly when working with files",)),
 )
 
-# The tool that reads files is called `read_file` in opal and `read` in pi; this layout supports both names.
+# The tool that reads files is called `read_file` in opal and `read` in pi; dramatis supports both names.
 # The rule that recommends the shell for reading files therefore applies only if both tools are absent.
 SHELL_SEARCH_RULE = next(rule for rule in OPAL_RULES if rule.needs.none)
 DRAMATIS_RULES = (

@@ -12,17 +12,18 @@ from prompts.assembly.layout import Layout
 from prompts.assembly.slots import Slots
 
 # Slots that are never reported: messages are sent along with every prompt, the time zone names only
-# supplement the time, and limits and native tools affect every layout. The other slots that change the inputs
-# are reported as inputs.
+# supplement the time, and limits and native tools affect every layout. The remaining INPUT_SLOTS are reported
+# as inputs instead.
 ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone", *INPUT_SLOTS}) - {"entry", "mode"}
 
-# The inputs that a slot changes. If the layout does not use the input, the slot has no effect. The slots that
-# are in neither table nor in `Layout.slots` affect every layout: the limits, and the tool definitions that
-# are sent with the text (`tools`, `tool_definitions`, `native_tools` and `entry`).
+# The input that each slot changes. If the layout does not use the input, the slot has no effect.
 SLOT_INPUTS = {
     **dict.fromkeys(("data", "signature", "hidden"), "data"),
     **{name: name for name in ("mission", "working_directory", "directories")},
 }
+# Slots that have no effect unless they are in `Layout.slots`. Slots in neither collection are always kept.
+# Some of them affect every layout: the limits, and the slots that change the tool definitions sent with the
+# text (`tools`, `tool_definitions`, `native_tools` and `entry`).
 LAYOUT_SLOTS = frozenset(
     {"host", "sandbox", "session", "task", "is_background", "previous_error", "append", "replace", "mode"}
 )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from prompts.proof.canonical import canonical_json
 
 CONTENTS_KEY, SHORT_VALUES_KEY = "contents", "values"
-# Only the time, which the server fills in, is stored in the row.
+# Values that are stored in the ledger row itself: only the time, which the server fills in.
 INLINE_NAMES = frozenset({"now"})
 # Bytes of canonical JSON. Longer values are stored once per workspace, however many calls send them.
 MAX_SHORT_SIZE = 1_024

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.salted_digests import combine_salts
 
-# The keys of a stored segment that name a content.
+# The keys of a stored segment whose values are content digests.
 CONTENT_KEYS = ("content", "given")
 
 

@@ -101,7 +101,7 @@ def render_batch_item(status: str, prompt_request: PromptRequest, name: str, val
     return start.encode() + value + b"}"
 
 
-batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+batch_get_prompts.operations = {  # type: ignore[attr-defined]  # for the API schema; not called
     "POST": Operation(
         raise_not_implemented,
         "Get up to 50 prompts",

@@ -32,7 +32,7 @@ from prompts.serving.request import Resolution
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
 
 MAX_RESOLUTIONS = 20_000
-# The limit of the versions is in bytes, because texts can be long.
+# The cache of versions is limited in bytes, because texts can be long.
 MAX_VERSION_BYTES = 64_000_000
 
 
@@ -98,7 +98,7 @@ class CachedVersion:
     # Warnings of the build: see prompts.serving.warnings.
     warnings: ReportWarnings
     timezone: str
-    # The salt of the digest of the text, which the ledger stores.
+    # The salt of the text digest that the ledger stores.
     salt: str
     # The workspace's erasure counter when this version was loaded. A difference means a new erasure.
     erasures: int
@@ -168,7 +168,7 @@ def get_cached_version(
 
 def load_cached_version(workspace_id: int, version_id: int, erasures: int) -> CachedVersion:
     version = PromptVersion.objects.in_workspace(workspace_id).only(*VERSION_COLUMNS).get(pk=version_id)
-    # All contents may be stored, because versions with another record of the same text share them.
+    # The contents alone do not tell: those of an erased record stay stored if other versions use them.
     if find_tombstones(workspace_id, list_erasable_records(version.segments)):
         raise VersionErased
     contents, salts = require_contents(workspace_id, list_content_digests(version.segments, version.tools))

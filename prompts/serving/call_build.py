@@ -25,7 +25,7 @@ from prompts.serving.warnings import get_assembly_warnings
 
 # The layouts that show the data.
 DATA_LAYOUTS = frozenset(name for name, layout in LAYOUTS.items() if "data" in layout.used)
-# Paths of assembly errors that differ from the field of the request.
+# By path in an assembly error: the field of the request, if its name differs.
 REQUEST_FIELDS = {"data.signature": "signature", "data.values": "data", "limits.parts": "limits.sections"}
 
 
@@ -54,7 +54,7 @@ def mask_call_data(slots: Slots, inputs: PromptInputs) -> Slots:
 def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -> CachedVersion:
     """Return the version as this call builds it; it is not cached."""
     prompt, shortened = assemble_for_call(version.layout, inputs, slots)
-    # Files and skills are left out by the build of the version, not by the call.
+    # Files and skills were left out by the build of the version, so its warnings about them are kept.
     warnings = get_assembly_warnings(prompt.report)._replace(withheld=version.warnings.withheld)
     if shortened and version.layout in DATA_LAYOUTS:
         notice = f"The samples of {summarize_names(shortened)} show only a part of the data."

@@ -16,7 +16,7 @@ from prompts.serving.slot_values import SlotData, build_clock_slots, fill_clock,
 
 # Bytes of canonical JSON that one call may store.
 MAX_CALL_SIZE = 64 * 1024
-# Slots whose name differs from that of the field in the request.
+# By slot: the name of the field in the request, if it differs.
 REQUEST_NAMES = {"tool_definitions": "tools"}
 
 

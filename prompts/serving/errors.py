@@ -30,7 +30,7 @@ class OutOfScope(PromptRefused):
 
     def __init__(self, message: str = "", verb: str = "") -> None:
         super().__init__(message)
-        # The verb that the key needs, if that is the reason.
+        # The verb that the key lacks, if that is why the request was refused.
         self.verb = verb
 
 

@@ -60,7 +60,7 @@ GET_ONLY_PROBLEM = Problem(
 PROMPT_TYPE_PROBLEM = Problem(
     406, "not_acceptable", "This URL returns application/json or, the text only, text/markdown."
 )
-# The ETag of the text, where a URL has JSON as well. The digest of the version comes before it.
+# Where a URL also has JSON, the ETag of the text is the digest of the version with this suffix.
 TEXT_TAG = "-text"
 MARKDOWN = "text/markdown"
 TEXT_ONLY_PROBLEM = Problem(
@@ -295,7 +295,7 @@ def fetch_prompt(
     target = FetchTarget(agent, channel, is_text)
     response = handle_fetch(request.method or "", target, meta.get("QUERY_STRING", ""), meta, request_id)
     if request.method == "HEAD":
-        # For a response that is not streamed, Django's middleware adds the length of the empty body.
+        # Streamed, so that Django's middleware does not add the length of the empty body.
         return remove_content_type(
             StreamingHttpResponse((), status=response.status, headers=dict(response.headers))
         )
@@ -340,7 +340,7 @@ FETCH_OPTIONS: dict[str, Any] = {
     "tag": "prompts",
 }
 TEXT_CONTENT: dict[str, Any] = {MARKDOWN: {"schema": {"type": "string"}}}
-fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+fetch_prompt.operations = {  # type: ignore[attr-defined]  # for the API schema; not called
     "GET": Operation(
         raise_not_implemented,
         "Get a prompt",

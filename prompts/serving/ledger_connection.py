@@ -44,7 +44,7 @@ STARTUP_OPTIONS = " ".join(f"-c {name}={value}" for name, value in CONNECTION_SE
 # Behind a pooler the statement is planned each time. The planner then keeps the order of the joins, each of
 # which looks up rows by an index: this halves the time of the statement.
 POOLED_SETTINGS = {**CONNECTION_SETTINGS, "join_collapse_limit": "1"}
-# The same as SET LOCAL for each of them.
+# Has the same effect as SET LOCAL for each of these settings.
 SET_LOCAL_SQL = "SELECT " + ", ".join(
     f"set_config('{name}', '{value}', true)" for name, value in POOLED_SETTINGS.items()
 )
@@ -57,7 +57,7 @@ SCOPE_MISSING_MESSAGE = (
     "options do not reach the database. If a pooler such as PgBouncer is in front of it, name the pooler in "
     "DATABASE_POOLED_URL and the database itself in DATABASE_URL."
 )
-# A restored backup of a distributed database may have the function without Citus.
+# Also requires Citus: a restored backup of a distributed database may have the function without it.
 FETCH_FUNCTION_SQL = """
 SELECT 1, 1 FROM pg_proc p, pg_extension e WHERE p.proname = 'record_fetch' AND e.extname = 'citus'
 """
@@ -67,7 +67,7 @@ SELECT nextval(pg_get_serial_sequence('prompts_ledgerentry', 'id')), NULL FROM g
 # Prefixes of SQLSTATE codes after which a new connection may work: server shutdown, connection failure,
 # outdated prepared statement.
 BROKEN_SQLSTATES = ("57P", "08", "0A")
-# A prepared statement that does not exist, or exists already: a pooler uses several server connections.
+# The prepared statement does not exist, or exists already: a pooler uses several server connections.
 UNPREPARED_SQLSTATES = ("26000", "42P05")
 SUCCESS_STATUSES = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
@@ -252,7 +252,7 @@ class PooledLedgerConnection(PostgresLedgerConnection):
         try:
             return super()._execute_prepared(sql, drafts)
         except StatementNotPrepared:
-            # This pooler does not support them.
+            # This pooler does not support prepared statements.
             self._uses_names = False
             raise
 
@@ -277,7 +277,7 @@ class PooledLedgerConnection(PostgresLedgerConnection):
         self.pgconn.pipeline_sync()
         deadline = time.monotonic() + RESPONSE_TIMEOUT
         self._flush(deadline)
-        # None ends the results of one statement, and is returned again if the connection is lost.
+        # None ends the results of one statement. A second None means that the connection is lost.
         while (result := self._read_next(deadline) or self._read_next(deadline)) is not None:
             if result.status == ExecStatus.PIPELINE_SYNC:
                 break
@@ -303,8 +303,8 @@ class DistributedLedgerConnection(PostgresLedgerConnection):
     def call(self, sql: str, workspace_id: int, drafts: Sequence[str]) -> WrittenRows:
         """Record the fetches of one workspace. `sql` is the call, with workspace and drafts as parameters."""
         try:
-            # Right before the rows are written, and not in advance: sealing expects that a row is visible
-            # soon after its id was taken (SETTLE_DELAY).
+            # Take the ids right before the rows are written, not in advance: sealing expects that a row is
+            # visible soon after its id was taken (SETTLE_DELAY).
             ids = [number or b"" for number, _ in self._execute_unnamed(NEXT_IDS_SQL, str(len(drafts)))]
             rows = ",".join(
                 f'{{"id":{number.decode()},{draft[1:]}' for number, draft in zip(ids, drafts, strict=True)

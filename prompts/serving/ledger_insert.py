@@ -90,7 +90,7 @@ COMMON_CHECKS = (
         "p.id = d.prompt_id AND p.agent_id = d.agent_id AND p.channel_id = d.channel_id",
     ),
 )
-# The report is compared so that a response contains the warnings of the moment.
+# The report is compared so that the response contains the current warnings.
 IN_USE_CONDITIONS = {
     "a": "a.archived_at IS NULL",
     "c": "c.archived_at IS NULL",
@@ -131,8 +131,8 @@ JOIN personas_user u ON u.id = r.user_id AND u.is_active"""
 # erasure, so a text that was loaded before is not served after it. Without erasures there is no counter.
 ERASURES_CONDITION = """coalesce((
 SELECT e.number FROM personas_erasurecounter e WHERE e.workspace_id = {workspace}), 0) = d.erasures"""
-# The time comes from the clock of the web server, because the seal is computed from it. SQLite has that clock
-# too.
+# The time in a row comes from the clock of the web server, because the seal is computed from it. With SQLite,
+# that is also the clock of the database.
 CLOCK_CONDITION = "abs(extract(epoch FROM d.at - statement_timestamp())) <= {max_skew}"
 SCOPES_CONDITIONS = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scopes) = json(d.scopes)"}
 # One statement writes the rows of several fetches. Each row is checked on its own: a row whose joins find
@@ -241,7 +241,7 @@ def insert_ledger_row(
 
 
 def get_pointer_kind(prompt_request: PromptRequest) -> str:
-    # A version by number is checked like one of the past: that the label has pointed to it stays true.
+    # A version by number is checked like one by time: that the label once pointed to it stays true.
     if prompt_request.has_fixed_version:
         return "past"
     return LATEST if prompt_request.label == LATEST else "label"

@@ -36,14 +36,14 @@ class PendingRow:
 
     def __init__(self, sql: str, draft: str, seal: str, *, call_sql: str = "", workspace_id: int = 0) -> None:
         self.sql, self.draft, self.seal = sql, draft, seal
-        # The call that takes the place of the INSERT if the tables are distributed.
+        # The SQL function call that replaces the INSERT if the tables are distributed.
         self.call_sql, self.workspace_id = call_sql, workspace_id
         self.ledger_id: int | None = None
-        # Replaced when the row is written. If an unexpected error interrupts the batch, it stays.
+        # Replaced when the row is finished. This text stays if an unexpected error interrupts the batch.
         self.failure = "the statement was not executed"
-        # True if its request was answered already, because the row waited too long.
+        # True if the request has already failed because the row waited too long.
         self.is_withdrawn = False
-        # The waiting thread acquires this lock again. The writer releases it when the row is finished.
+        # The waiting thread blocks on this lock until the writer releases it, when the row is finished.
         self.wakeup = Lock()
         self.wakeup.acquire()
 
@@ -68,7 +68,7 @@ class LedgerWriter:
     def reset(self) -> None:
         """Reset all state. The connection is not closed: after a fork it belongs to the parent process."""
         self._connection: LedgerConnection | None = None
-        # Whether it was a distributed one the last time.
+        # Whether the last connection was to a distributed database.
         self.is_distributed = False
         # Held by the thread that uses the connection.
         self._connection_lock = Lock()
@@ -111,7 +111,7 @@ class LedgerWriter:
     def _start_thread(self) -> None:
         with self._thread_lock:
             if self._thread is None:
-                # A daemon, because the process does not wait for rows when it ends.
+                # A daemon, so that the process does not wait for this thread when it ends.
                 thread = Thread(target=self._write_queued_rows, name="ledger-writer", daemon=True)
                 thread.start()
                 self._thread = thread
@@ -137,7 +137,7 @@ class LedgerWriter:
             while len(rows) < maximum:
                 row = self._queue.get_nowait()
                 if row is None:
-                    # The thread ends after this batch.
+                    # Put None back, so that the thread ends after this batch.
                     self._queue.put(None)
                     break
                 rows.append(row)
@@ -190,7 +190,7 @@ class LedgerWriter:
         if not isinstance(self._connection, DistributedLedgerConnection):
             return self._connection.run(sql, f"[{','.join([row.draft for row in rows])}]")
         written: WrittenRows = []
-        # More than one only in the first batch, before the connection is known.
+        # There are several workspaces only in the first batch, before the type of the connection is known.
         for workspace_id in dict.fromkeys([row.workspace_id for row in rows]):
             drafts = [row.draft for row in rows if row.workspace_id == workspace_id]
             written += self._connection.call(rows[0].call_sql, workspace_id, drafts)
@@ -221,8 +221,8 @@ def fail_pending_rows(rows: Sequence[PendingRow], failure: LedgerWriteError) -> 
 
 
 PROCESS_WRITER = LedgerWriter()
-# Used if the tables are distributed: a call takes longer, and its time is that of a worker. All rows of a
-# workspace are written by the same writer.
+# Used if the tables are distributed: a call takes longer, because a Citus worker runs it, so several writers
+# work in parallel. All rows of a workspace are written by the same writer.
 DISTRIBUTED_WRITERS = tuple(LedgerWriter() for _ in range(4))
 for each in (PROCESS_WRITER, *DISTRIBUTED_WRITERS):
     os.register_at_fork(after_in_child=each.reset)

@@ -37,7 +37,7 @@ from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from prompts.serving.slot_values import find_task_json, find_timezone
 
 MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, MAX_CALL_SIZE
-# Names the fields that the layout has no place for.
+# Response header with the names of the fields that the layout has no place for.
 UNPLACED_HEADER = "Dramatis-Unplaced"
 CALL_TOOL_SCHEMA = api_schema.object_schema(
     {
@@ -222,7 +222,7 @@ def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: 
     if body.get("timezone") and find_timezone(body["timezone"]) is None:
         raise InvalidInput.on("timezone", "Must be an IANA time zone, for example Europe/Paris.")
     slots = parse_dataclass(Slots, values | convert_call_inputs(body))
-    # A call without data is like a fetch: nothing of it is stored.
+    # A call without slot values is like a fetch. This is checked by identity with EMPTY_SLOTS.
     return EMPTY_SLOTS if slots == EMPTY_SLOTS else slots
 
 
@@ -266,7 +266,7 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
     check_key_format(client)
     key = authenticate_key(client)
     check_scopes(key["scopes"], prompt_request)
-    # A task without an agent is not within the limits of a key.
+    # A key that is limited to agents may use only tasks of the agent, not tasks without an agent.
     is_limited = "agents" in key["scopes"]
     task = find_task_json(key["workspace_id"], prompt_request.agent, number, is_own=is_limited)
     if task is None:
@@ -274,7 +274,7 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
     return task
 
 
-render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+render_prompt_view.operations = {  # type: ignore[attr-defined]  # for the API schema; not called
     "POST": Operation(
         raise_not_implemented,
         "Render a prompt for one call",

@@ -88,7 +88,7 @@ def render_prompt(
             chunks.clear()
         text, part_chunks = render_part(part, slot_text, is_first=not texts)
         if is_changed and slot_text is None:
-            # The call omits the part before: no cached text continues here.
+            # The call leaves out the part before this one, so no cached text continues here.
             part_chunks = [part_chunks[0]._replace(volatility=TURN), *part_chunks[1:]]
         is_changed = False
         texts.append(text)

@@ -67,7 +67,7 @@ class CallContext:
     request_id: str
     # From the If-None-Match header or the `known_digest` of a batch item. `*` matches any version.
     known_digests: tuple[str, ...] = ()
-    # The valid header traceparent of the request, or an empty string.
+    # The traceparent header of the request; empty if it is missing or invalid.
     traceparent: str = ""
 
     def has_digest(self, digest: str) -> bool:

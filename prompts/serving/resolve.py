@@ -255,8 +255,8 @@ def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int
 
 
 # --- messages ------------------------------------------------------------------------------------------
-# They tell which of agent, channel and label is missing. The scopes of the key have been checked before, so
-# the client may fetch the agent. Names outside of the key's scopes, and of other workspaces, are not listed.
+# The messages tell which of agent, channel and label is missing. The key's scopes were checked before, so the
+# client may fetch the agent. Names outside of these scopes, and of other workspaces, are not listed.
 
 MAX_NAMES = 20
 

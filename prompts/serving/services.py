@@ -235,7 +235,7 @@ def _serve_with_retries(
         except DomainError:
             if not is_cached:
                 raise
-            # The cached resolution may be outdated: the label may point to a version that can be served.
+            # The cached resolution may be outdated: the label may now point to a version that can be served.
             cache.resolutions.discard(cache_key)
             continue
         digests = _store_call_data(resolution, prepared.slots, is_charged=is_charged)

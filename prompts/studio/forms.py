@@ -109,7 +109,7 @@ class AgentTextForm(AgentForm):
     """
 
     model_fields = tuple(name for name in AgentForm.model_fields if name != "release_policy")
-    reason = None  # type: ignore[assignment]  # how a form drops fields
+    reason = None  # type: ignore[assignment]  # None removes an inherited field
     identity = soul = user_profile = parent = None  # type: ignore[assignment]
     tools = planning_tools = channels = None  # type: ignore[assignment]
 

@@ -158,7 +158,7 @@ def apply_reviewed_draft(
 
 
 def save_draft_record(request: WorkspaceRequest, open_part: OpenPart, message: str) -> Record:
-    # A draft lifts no review: that requires a recent sign-in.
+    # A draft must not lift a review, which requires a recent sign-in. Without a reason, lifting fails.
     values = open_part.form.values() | {"reason": ""}
     if open_part.record is None:
         record: Record = open_part.pages.create(request, values)

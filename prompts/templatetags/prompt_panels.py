@@ -36,7 +36,7 @@ register = template.Library()
 
 # Kinds without a usage panel: agent pages have their own tabs for prompts.
 EXCLUDED_KINDS = {"agent"}
-# These list skills that only people can start too.
+# Layouts that also list the skills that only people can start.
 LAYOUTS_WITH_PEOPLE_SKILLS = {"opal"}
 
 

@@ -70,7 +70,7 @@ class AgentSkill:
     hidden_by: str = ""
     # The reasons why the agent's harness ignores this skill; empty if the harness accepts it.
     dropped: tuple[str, ...] = ()
-    # The path of the file that prompts print; empty for a record.
+    # The file path that prompts print; empty for a skill record.
     bot_path: str = ""
 
     @property
@@ -92,9 +92,9 @@ class EffectiveContext:
     # Files that the agent's rules match but whose status is invalid, quarantined or missing. A file is listed
     # here even if prompts still use an older revision of it.
     withheld: tuple[ContextFile, ...] = ()
-    # The settings of the agent for files and skills, its own or inherited; None if there are none.
+    # The agent's settings for files and skills, own or inherited; None if there are none.
     settings: AgentContext | None = None
-    # The working directory that prompts print: absolute if it is known, its own or inherited.
+    # The working directory that prompts print, own or inherited; absolute if the absolute path is known.
     working_directory: str = ""
 
     @property
@@ -103,7 +103,7 @@ class EffectiveContext:
         return self.reader.directory.absolute if self.reader else ""
 
     def list_files(self, *kinds: str) -> list[EffectiveFile]:
-        # Most callers ask for one kind, several times for each prompt of the agent.
+        # Fast path: most callers ask for a single kind, several times per prompt.
         if len(kinds) == 1:
             return self.files_by_kind.get(kinds[0], [])
         return [file for file in self.files if file.kind in kinds]
@@ -442,5 +442,5 @@ def build_candidate_queries(
     ]
 
 
-# With contents: the queries of builds.
+# The queries for builds, which need the contents.
 CANDIDATE_QUERIES = CompiledQueries(partial(build_candidate_queries, has_contents=True))

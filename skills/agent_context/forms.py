@@ -14,7 +14,7 @@ from skills.agent_context.services import MAX_SOURCES, ContextSettings, SourceUs
 from skills.discovery.harnesses import HARNESSES
 from skills.models import AgentContext, Source, SourceScope
 
-# Rows for further sources below the rows of the chosen ones.
+# Number of empty rows after the chosen sources, and minimum number of rows in total.
 EMPTY_ROWS, MIN_ROWS = 1, 2
 
 

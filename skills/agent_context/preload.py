@@ -64,7 +64,7 @@ def build_skill_queries(
     """Return one query per field of WorkspaceSkills."""
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
-        # With their instructions: a version stores the file of each skill that it offers.
+        # Instructions are not deferred, because a version stores the file of each skill that it offers.
         skills.order_by("name", "pk"),
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         list_assigned_files(workspace),

@@ -205,6 +205,6 @@ def log_context_change(
     write_audit_event(
         agent.workspace_id, action, "agent", agent.pk, str(agent), by=by, before=before, after=after
     )
-    # Descendants may inherit the sources.
+    # Descendants may inherit the settings, so their prompts may change too.
     agent_ids = sorted([agent.pk, *agent.list_descendant_ids()])
     agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=agent_ids, by=by)

@@ -20,7 +20,7 @@ from skills.discovery.lookup import list_folder_chain
 from skills.discovery.search import ROOT_PATH, SearchStopped
 from skills.discovery.tree_rules import TreeRules
 
-# The content of a pushed file. If the content is stored already, only its stamp.
+# The content of a pushed file, or only its stamp if the content is already stored.
 PushedContent = bytes | FileStamp
 PushedEntry = PushedContent | Refusal
 

@@ -14,8 +14,8 @@ MAX_PATH_LENGTH = 1_000
 MAX_NAME_BYTES = 255
 DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
 
-# Predicate, rule and reason. The order matters: the length check encodes the path to UTF-8, which would fail
-# for surrogates; the check for printable characters has refused these before.
+# Predicate (true for a bad path), rule and reason. The order matters: the length check encodes the path
+# to UTF-8, which fails for surrogates, so the check for printable characters must refuse them first.
 PATH_CHECKS: tuple[tuple[Callable[[str], object], str, str], ...] = (
     (lambda path: not path, "name", "The path is empty."),
     (lambda path: not path.isprintable(), "name", "The name contains unprintable characters."),

@@ -11,10 +11,10 @@ from skills.discovery.filesystem import FILE_TYPE_REFUSALS, FileRefused
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 LOCAL_HEADER_SIGNATURE = b"PK\x03\x04"
 METHOD_STORED, METHOD_DEFLATED = 0, 8
-# Traditional encryption, strong encryption, and encrypted headers.
+# Flag bits for traditional encryption, strong encryption, and encrypted headers.
 ENCRYPTED_FLAGS = 0x0001 | 0x0040 | 0x2000
 PATCH_FLAG = 0x0020
-# CRC-32 and sizes are in a data descriptor after the content. The local header may omit them.
+# Flag bit: CRC-32 and sizes are in a data descriptor after the content, and the local header may omit them.
 DATA_DESCRIPTOR_FLAG = 0x0008
 DOS_FOLDER_ATTRIBUTE = 0x10
 ZIP64_MARKER = 0xFFFFFFFF

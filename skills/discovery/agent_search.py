@@ -7,8 +7,8 @@ from typing import NamedTuple
 from skills.discovery.harnesses import HOME_PREFIX, DiscoveryRule, FileKind, Harness
 from skills.discovery.lookup import SearchFolders, join_path, list_matching_paths
 
-# Kinds whose files are all used. The file of the source with the highest priority comes last. For the other
-# kinds the first file wins, so the source with the highest priority comes first.
+# A rule that takes all files of one of these kinds lists the source with the highest priority last. For other
+# rules the first file wins, so that source comes first.
 CUMULATIVE_KINDS = frozenset({"context", "workspace"})
 
 
@@ -24,9 +24,10 @@ class SearchedSource(NamedTuple):
     is_home: bool = True
     is_project: bool = True
     global_folder: str = ""
-    # Folders of skills that the agent's settings add, below the source's root.
+    # Skill folders that the agent's settings add, as paths below the source's root.
     extra_skill_folders: tuple[str, ...] = ()
-    # The absolute path of its root with a slash at the end, if known. Files with equal paths are one file.
+    # The absolute path of the source's root, ending in a slash; empty if unknown. Files with the same
+    # absolute path in two sources count as one file.
     root: str = ""
 
 

@@ -57,7 +57,7 @@ class FolderNode:
         own = FolderNode()
         own.add("", self.files)
         parts = [own, *[child for _name, child in sorted(self.children.items())]]
-        # The smallest first: what it does not need is left for the larger ones.
+        # Smallest first: what a small part does not need of its share is left for the larger parts.
         parts.sort(key=lambda part: part.size)
         for index, part in enumerate(parts):
             share = min(part.size, -(-most // (len(parts) - index)))

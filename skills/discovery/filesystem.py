@@ -168,7 +168,7 @@ class SafeRoot:
             raise FileRefused(
                 "changing", ("The file changed while it was being read. The next refresh tries again.")
             )
-        # With the ctime from before reading: if it has changed since, the next refresh reads the file again.
+        # The ctime is from before the read: if it changed since, the next refresh reads the file again.
         digest = sha256(content).hexdigest()
         return FileStamp(size, mtime, before.st_ctime_ns, before.st_ino, digest), content
 

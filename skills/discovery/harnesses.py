@@ -11,7 +11,7 @@ MatchMode = Literal["all", "first"]
 FILE_KINDS: tuple[FileKind, ...] = get_args(FileKind)
 RULE_SCOPES: tuple[RuleScope, ...] = get_args(RuleScope)
 MATCH_MODES: tuple[MatchMode, ...] = get_args(MatchMode)
-# Prefix of paths in the harness's global folder, which stands for the home directory.
+# Prefix of paths below the home directory, which `Harness.global_folder` replaces.
 HOME_PREFIX = "~/"
 
 

@@ -8,7 +8,7 @@ from skills.discovery.filesystem import FileStamp
 from skills.discovery.harnesses import FileKind
 from skills.discovery.lookup import list_folder_chain
 
-# Rule of the refusal of a folder in which rules find more files than are read of one folder.
+# Refusal rule for a folder with more matching files than are read from one folder.
 FOLDER_FILES_RULE = "folder-files"
 
 
@@ -44,9 +44,9 @@ class DiscoveryResult:
     is_complete: bool
     # Links that were not followed, with the reason. Unlike a refusal, a note does not affect known files.
     notes: tuple[Refusal, ...] = ()
-    # Folders with too many names, of which only a part was searched; "" for the root.
+    # Folders with so many names that only some were searched; "" for the root.
     cut_folders: tuple[str, ...] = ()
-    # Whether the root has no names at all, as the mount point of a volume that is not mounted.
+    # Whether the root has no names at all, like the mount point of a volume that is not mounted.
     is_empty: bool = False
     # Files that exist but were not read because of a limit, with the reason.
     skipped: tuple[Refusal, ...] = ()
@@ -61,7 +61,7 @@ class DiscoveryResult:
             return []
         present = {file.path for file in (*self.files, *self.skills)}
         present |= {refusal.path for refusal in self.skipped}
-        # All names of a folder with too many files are known.
+        # A folder with too many files does not count as refused, because all its names are known.
         refused = {refusal.path for refusal in self.refusals if refusal.rule != FOLDER_FILES_RULE}
         refused |= set(self.cut_folders)
         return sorted(

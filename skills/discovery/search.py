@@ -36,11 +36,11 @@ Clock = Callable[[], float]
 # Called after each file with the number of files seen, read and refused so far.
 ProgressCallback = Callable[[int, int, int], object]
 ROOT_PATH = "."
-# Rule of the refusal of a source whose search takes too long.
+# Refusal rule for a source whose search takes too long.
 TIME_RULE = "time"
-# Rule of the refusal of a folder with too many names.
+# Refusal rule for a folder with too many names.
 CUT_FOLDER_RULE = "folder-entries"
-# Rules of the refusals of folders that were searched only in part.
+# Refusal rules for folders that were searched only in part.
 CUT_FOLDER_RULES = (CUT_FOLDER_RULE, FOLDER_FILES_RULE)
 # Skipped links are reported one by one up to this number, and then only counted.
 MAX_REPORTED_LINKS = 200

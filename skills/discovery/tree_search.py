@@ -88,7 +88,7 @@ class TreeSearch(FileSearch):
             listing = self.list_named_entries(fd, node)
         except OSError as error:
             if not path:
-                # Without this, a complete search of nothing would report every known file as missing.
+                # Stop, because a complete search without any files would report every known file as missing.
                 raise SearchStopped("source", f"The source cannot be read: {error.strerror}.") from error
             self.add_refusal(path.rstrip("/"), convert_os_error(error))
             return
@@ -221,7 +221,7 @@ class FileListing(TreeSearch):
         try:
             self.visit(self.root.fd, "", rules.root_node, 0)
         except SearchStopped as error:
-            # At any other limit, the search for the selected files ends at the same place.
+            # Ignore any other limit: the search that reads the selected files stops at the same place.
             if error.rule == TIME_RULE:
                 raise
         return self.found

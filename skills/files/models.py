@@ -54,7 +54,7 @@ class ContextFile(WorkspaceOwned):
     active = TenantForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
     # Whether a user has dealt with the current status. The inbox shows only files where this is False.
     is_resolved = models.BooleanField(default=False)
-    # Stamp of the file when its content was last read. A refresh does not read a file with the same stamp.
+    # Stamp from when the content was last read. A refresh reads the file again only if its stamp differs.
     size = models.BigIntegerField(default=0)
     mtime_ns = models.BigIntegerField(default=0)
     ctime_ns = models.BigIntegerField(default=0, db_default=0)
@@ -62,7 +62,7 @@ class ContextFile(WorkspaceOwned):
     # Name, trusted digest and assignment are used for skills only.
     name = models.CharField(max_length=200, blank=True)
     trusted_digest = models.CharField(max_length=64, blank=True)
-    # Digest of the latest content, if a user reverted it: prompts keep the approved revision.
+    # Digest of content that a user reverted. While it is the latest, prompts use the approved revision.
     rejected_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
     assigned_to = models.CharField(max_length=11, choices=AssignedTo.choices, default=AssignedTo.WHERE_FOUND)
     first_seen_at = models.DateTimeField()

@@ -49,7 +49,7 @@ class RevisionText:
 
     text: str
     is_erased: bool = False
-    # Whether the text has secrets, which are masked.
+    # Whether secrets in the text were masked.
     is_masked: bool = False
 
 

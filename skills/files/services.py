@@ -234,7 +234,7 @@ def set_trust_requirement(
         workspace, "edited", "workspace", workspace.pk, workspace.name, by=by, before=before, after=status
     )
     for source in sources:
-        # The lock loaded the workspace before it was changed.
+        # `lock_source` loaded the workspace as it was before the change above.
         source.workspace = workspace
         reapply_statuses(source, by=by)
     return untrusted

@@ -12,7 +12,7 @@ from skills.files.statuses import WITHHELD_STATUSES, FilePolicy, get_effective_r
 from skills.models import AssignedTo, ContextFile, FileAgent, FileStatus, RefreshRun, Source
 from skills.sources.readers import get_readers_by_agent
 
-# States in which a file is in the inbox until a member has decided.
+# When a file enters one of these statuses and is not resolved, `context_file.waiting` is recorded.
 WAITING_STATUSES = frozenset({FileStatus.NEW, FileStatus.CHANGED, FileStatus.QUARANTINED, FileStatus.MISSING})
 SAVED_COLUMNS = [
     *(
@@ -51,9 +51,9 @@ def apply_statuses(files: Collection[ContextFile], policy: FilePolicy, *, now: d
         events += [build_file_event(file, "context_file.changed")] if is_changed else []
         events += [build_file_event(file, "context_file.waiting")] if is_waiting else []
         if status == FileStatus.CURRENT:
-            # Also if the approved content came back after other content.
+            # This includes a file whose approved content came back after other content.
             file.is_resolved = True
-        # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
+        # One UPDATE per row is faster than bulk_update, because Django takes long to build that statement.
         file.save(update_fields=SAVED_COLUMNS)
     record_events(events)
     return changed

@@ -70,7 +70,7 @@ def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevisio
         return None
     latest, used = file.latest, file.active
     if latest is not None and latest.digest == file.rejected_digest:
-        # A user reverted this content: the approved revision, or nothing.
+        # A user reverted this content, so only the approved revision can be used.
         latest, used = None, file.approved
     if latest is not None and not file.problem and policy.is_usable(file, latest):
         return latest

@@ -31,7 +31,7 @@ class VisibleText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # Most texts have no hidden characters: one quick search shows that for all finders.
+        # Most texts have no hidden characters, and one quick search avoids running all finders on them.
         finders = HIDDEN_CHARACTER_FINDERS if find_hidden_characters(text) else ()
         self.hidden_spans = sorted({(hit.start, hit.end) for find in finders for hit in find(text)})
         self.hidden_starts = [start for start, _end in self.hidden_spans]

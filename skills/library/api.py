@@ -146,7 +146,7 @@ METADATA_SCHEMA: Schema = {
     "type": "object",
     "additionalProperties": line_schema(MAX_METADATA_LENGTH),
     "propertyNames": line_schema(200, least=1),
-    # Checked by `clean_skill_metadata`.
+    # Validation skips `if`, so this only documents the rule. `clean_skill_metadata` checks it.
     "if": {},
     "then": {"propertyNames": {"pattern": "^[^:]*$"}},
     "title": "SkillMetadataInput",
@@ -205,7 +205,7 @@ class SkillResource(RecordResource[Skill]):
         return values, message
 
     def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
-        # Old revisions list every agent that had the skill.
+        # Refuse limited keys, because old revisions list every agent that had the skill.
         check_key_limits(call.caller, Touches.WORKSPACE, is_write=False)
         return super().list_history(call, key)
 

@@ -119,7 +119,8 @@ class SkillListItem:
 
     @property
     def agent_count(self) -> int:
-        # list_skills annotates the count of a record, because load_skill_items does not always count usage.
+        # For a skill record, use the agent count annotated by list_skills: load_skill_items counts usage only
+        # if there are skill files.
         return self.skill.agent_count if self.skill else self.usage.agent_count  # type: ignore[attr-defined]
 
     @property

@@ -31,7 +31,7 @@ from skills.skill_format.parser import (
 from skills.skill_format.tolerance import STRICT_TOLERANCE, apply_tolerance
 
 SKILL_FILE_NAME = "SKILL.md"
-# Each build renders the skills of its agents, and few of them have changed since the last build.
+# Size of the cache of rendered skills. Each build renders its agents' skills, and few change between builds.
 RENDERED_SKILLS = 100
 METADATA_FORMAT_MESSAGE = format_lazy(
     gettext_lazy(
@@ -199,7 +199,7 @@ def get_copyable_revision(file: ContextFile) -> FileRevision:
     revision = file.active or file.latest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
         raise SkillNotCopyable(_("Only a skill with stored text can be copied."))
-    # An invalid file is not in quarantine, but it may contain the same secrets.
+    # Check the findings, not the status: an invalid file is not in quarantine, but may contain secrets too.
     is_blocked = any(finding["severity"] == "block" for finding in revision.findings)
     if file.active is None and is_blocked:
         raise SkillNotCopyable(

@@ -19,7 +19,7 @@ from skills.refresh.runs import request_refresh
 from skills.sources.locks import lock_source
 from skills.sources.selectors import get_source_hold, list_refresh_runs
 
-# One missing file is removed at once, even if it is the only one.
+# Fewer missing files than this are removed without confirmation, unless the root is empty.
 MIN_MISSING_FILES = 2
 
 

@@ -19,8 +19,8 @@ from personas.limits.persons import list_workspaces_of_person
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
-# A worker that has not extended its lease for this time counts as dead. It must be longer than 20 seconds,
-# because a scan may run for 20 seconds without reporting progress.
+# A worker that has not extended its lease for this time counts as dead. The time must be longer than 20
+# seconds, because a scan may run that long without reporting progress.
 LEASE_DURATION = timedelta(seconds=30)
 # A run that was sent to the broker but has not started within this time is sent again, because the broker
 # may have lost it.
@@ -214,7 +214,7 @@ def list_runs_to_send(workspace_id: int, now: datetime) -> list[RefreshRun]:
         if free <= 0:
             return []
         unsent = list_unsent_runs(runs, now)
-        # The first runs of each workspace: no more than these can be sent.
+        # Load only the first `free` runs of each workspace, because no more than `free` are sent in total.
         number = Window(RowNumber(), partition_by="workspace", order_by=[is_scheduled, "pk"])
         rows = unsent.annotate(is_scheduled=is_scheduled, number=number).filter(number__lte=free)
         waiting = list(rows.order_by("pk"))

@@ -52,7 +52,7 @@ class CapDescription:
     """One discovery limit (cap), and whether the workspace lowered it."""
 
     label: str
-    # With its unit.
+    # Includes the unit.
     value: str
     is_lowered: bool
 

@@ -16,9 +16,9 @@ ALLOWED_TOOLS_PATTERN = re.compile(
     r"""^["']?(?:allowed|permitted)[-_]?tools["']?[ \t]*+:(?P<value>[^\n]*+(?:\n[ \t-][^\n]*+)*+)""",
     REGEX_FLAGS,
 )
-# One allowed tool. Unrestricted are a wildcard, a shell without arguments, a tool with a wildcard as
-# argument, and a shell with an interpreter, which can run anything. The group `bounded` matches restricted
-# tools.
+# One allowed tool. The group `bounded` matches restricted tools. The other alternatives are unrestricted: a
+# wildcard, a shell without arguments, a tool whose argument is a wildcard, and a shell that may start a
+# command such as an interpreter with any arguments.
 TOOL_GRANT_PATTERN = re.compile(
     r"""
       (?<![\w(:/*.])\*(?![\w*/.)])

@@ -60,8 +60,8 @@ class TagFinder:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = frozenset(names)
-        # For names with non-ASCII letters: when case is ignored, the regex engine treats letters such as ſ
-        # like ASCII letters.
+        # Checks names with non-ASCII letters. The tag patterns ignore case, so they also match letters such
+        # as ſ.
         self.name_pattern = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
     def find_tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:

@@ -94,7 +94,7 @@ PROMPT_TAG_RULES = (
         prompt_tags.find_section_closings,
         needs="closing",
     ),
-    # The text itself opens and closes the tag: this ends no section of the prompt, but may imitate one.
+    # A tag that the text itself opens and closes does not end a section of the prompt, but may imitate one.
     ScanRule(
         "section-look-alike",
         "warn",

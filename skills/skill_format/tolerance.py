@@ -12,11 +12,12 @@ from skills.skill_format.rules import MAX_NAME_LENGTH, is_valid_skill_name
 UNCHECKED_FLAWS = frozenset(
     {SkillFlaw.LICENSE_SHAPE, SkillFlaw.TOOLS_SHAPE, SkillFlaw.METADATA_SHAPE, SkillFlaw.METADATA_NESTED}
 )
-# Full YAML parsers accept flow style and ignore unknown keys.
+# Harnesses with a full YAML parser accept flow style and ignore unknown keys.
 YAML_FLAWS = frozenset({SkillFlaw.FLOW_STYLE, SkillFlaw.UNKNOWN_FIELD})
-# No harness tolerates a name that is too long, or that has characters other than letters, digits and single
-# hyphens: a model could not load the skill by it, and the name could imitate other text of the prompt.
+# Problems with the name that some harnesses tolerate.
 NAME_FLAWS = frozenset({SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER})
+# Problems with the name that no harness tolerates: a model could not load the skill by such a name, and the
+# name could imitate other text of the prompt.
 INVALID_NAME_FLAWS = frozenset({SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE})
 INVALID_FOLDER_NAME_MESSAGE = (
     "The skill has no name, and its folder's name is not a valid name. Use at most 64 lowercase "
@@ -24,10 +25,10 @@ INVALID_FOLDER_NAME_MESSAGE = (
 )
 DEFAULT_HARNESS = "plain"
 LENGTH_FLAWS = frozenset({SkillFlaw.DESCRIPTION_LENGTH, SkillFlaw.COMPATIBILITY})
-# Problems because of which a value is not kept as written. Users get at least a warning, even if the harness
-# ignores the problem.
+# Problems with values that are not kept as written. Users get at least a warning, even if the harness ignores
+# the problem.
 LOSSY_FLAWS = frozenset({SkillFlaw.METADATA_SHAPE, SkillFlaw.SWITCH_SHAPE})
-# Problems of the body, which every harness loads as it is.
+# Problems in the body only cause a warning, because every harness loads the body as it is.
 BODY_FLAWS = frozenset({SkillFlaw.OUTSIDE_REFERENCE})
 
 

@@ -108,7 +108,7 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
 }
 
 
-# What a new source of each kind has.
+# A new pushed source has no folder settings and no schedule; a new folder source needs an allowed folder.
 SOURCE_CONDITION: Schema = {
     "if": {"properties": {"kind": {"const": str(SourceKind.PUSHED)}}, "required": ["kind"]},
     "then": {

@@ -201,7 +201,7 @@ class AgentContext(WorkspaceOwned):
     file_names = models.JSONField(
         default=list, blank=True, db_default=models.Value([], output_field=models.JSONField())
     )
-    # Further folders of skills: below the project's root, below the home directory (~/…), or absolute.
+    # Additional skill folders: below the project's root, below the home directory (~/…), or absolute.
     extra_skill_folders = models.JSONField(
         default=list, blank=True, db_default=models.Value([], output_field=models.JSONField())
     )
@@ -256,8 +256,8 @@ class PushedFile(WorkspaceOwned):
     path = models.CharField(max_length=1_000)
     content = TenantForeignKey(Content, on_delete=models.PROTECT, related_name="+")
     pushed_at = models.DateTimeField(auto_now=True)
-    # The API key that pushed the file first: of several rotated keys, the first of them. None: a member
-    # uploaded the file, or it was pushed before this was recorded.
+    # The API key that first pushed the file; for a rotated key, the first key of its chain. None: a member
+    # uploaded the file first, or it was pushed before this field existed.
     pushed_by = TenantForeignKey(
         "personas.ApiKey", null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="+"
     )
@@ -297,7 +297,7 @@ class RefreshRun(WorkspaceOwned):
     requested_at = models.DateTimeField(auto_now_add=True)
     sent_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
-    # The worker extends this time while it makes progress. After this time it counts as dead.
+    # The worker extends this time while it makes progress. After this time the worker counts as dead.
     leased_until = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     seen = models.PositiveIntegerField(default=0)

@@ -28,7 +28,7 @@ from skills.sources.folders import (
 )
 from skills.sources.locations import get_comparable_path, join_location
 
-# The kinds that the setting "context files" turns off.
+# File kinds that are disabled if `AgentContext.has_context_files` is False.
 CONTEXT_KINDS: tuple[FileKind, ...] = ("context", "workspace")
 
 
@@ -61,7 +61,7 @@ class ContextReader:
     agent: Agent
     row: AgentContext
     uses: tuple[AgentSource, ...]
-    # The rules with the settings of the AgentContext row.
+    # The rules of the harness, with the settings of the AgentContext row applied.
     harness: Harness
     directory: MappedDirectory
     chosen_by: Agent

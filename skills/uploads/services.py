@@ -25,7 +25,7 @@ from skills.refresh.runs import SourceArchived, request_refresh
 from skills.sources.locks import lock_source
 
 DEFAULT_CAPS = DiscoveryCaps()
-# The audit event of a larger push does not list its paths: it counts for all files of the source.
+# The audit event of a larger push lists no paths, and the push then counts for all files of the source.
 MAX_AUDITED_PATHS = 100
 # Approximate storage for a push and for each of its files, in addition to the texts.
 PUSH_ROW_BYTES, ROW_BYTES = 1_000, 200
@@ -98,7 +98,8 @@ def push_bundle(
     removed = set(stored) - set(kept_files)
     after: dict[str, Any] = save_pushed_files(source, bundle, stored, pusher)
     after |= {"removed": delete_pushed_files(source, removed), "refused": len(bundle.refusals)}
-    # Authors may not approve what they pushed. Also unchanged files: their text was pushed twice.
+    # List the paths, because users may not approve what they pushed. This includes files whose pushed text is
+    # the same as before.
     paths = sorted({*removed, *[path for path, _ in bundle.files]})
     if len(paths) <= MAX_AUDITED_PATHS:
         after["paths"] = paths

@@ -21,17 +21,17 @@ from core.shared_cache import SharedLRUCache
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# An argument of a query, or one of its elements.
+# An argument of a query, or an element of a list argument.
 Value = int | str | datetime
 
-# Placeholders for arguments while a queryset is compiled. They are valid for all integer columns. If such a
-# number were part of a queryset itself, compiling it would fail.
+# Placeholders for arguments while a queryset is compiled. The numbers fit 4-byte integer columns. The same
+# number or text in a queryset itself would be taken for an argument.
 FIRST_PLACEHOLDER = 2_000_000_011
 TEXT_PLACEHOLDER = "compiled query, argument {}"
 FIRST_TIME_PLACEHOLDER = datetime(1901, 2, 3, 4, 5, 6, tzinfo=UTC)
-# Compiled forms of one query; there is one for each length of its list arguments.
+# How many compiled forms of one query are cached. There is one for each length of its list arguments.
 MAX_FORMS = 200
-# Forms with more values are rarely used again, and large.
+# Forms with more values are not cached: they are large and rarely used again.
 MAX_VALUES = 300
 COLLECTIONS = (list, tuple, set, frozenset)
 
@@ -44,11 +44,11 @@ class NotCompilable(TypeError):
 class Placeholder:
     """The place of an argument in the parameters of a statement."""
 
-    # The position among all values, where lists count with their elements.
+    # The index among all values. Each element of a list argument counts as one value.
     position: int
-    # The type of the parameter, such as psycopg's Int8.
+    # Converts the value to the type of the parameter, such as psycopg's Int8.
     adapt: Callable[[Any], Any]
-    # What surrounds the argument in a pattern of LIKE; None if the argument is no part of a pattern.
+    # What surrounds the argument in a LIKE pattern; None if it is not part of one.
     like: tuple[str, str] | None = None
 
     def bind(self, value: Value) -> Any:
@@ -63,12 +63,12 @@ class CompiledForm:
     """SQL and result conversion of a queryset for given lengths of its list arguments."""
 
     queryset: "QuerySet[Any, Any]"
-    # A compiler of Django that has compiled the query. It knows how to convert rows.
+    # The Django compiler that compiled the query. It knows how to convert rows.
     compiler: Any
     sql: str
     # Placeholders and constants.
     params: list[Any]
-    # The functions that convert columns, by position. Finding them takes longer than a row.
+    # The functions that convert columns, by position. Finding them takes longer than converting a row.
     converters: Any = None
 
     @property
@@ -129,7 +129,7 @@ class CompiledForm:
     def convert_by_queryset(self, rows: Rows) -> list[Any]:
         """Convert rows with the row iterable of the queryset, such as that of `values_list`."""
         compiler = copy(self.compiler)
-        # The compiler was created by another thread.
+        # Another thread may have created the compiler, with its own connection.
         compiler.connection = get_connection()
         compiler.execute_sql = lambda *_args, **_options: [rows]
         compiler.get_converters = lambda _expressions: self.converters
@@ -145,7 +145,7 @@ class InstanceLayout:
     start: int
     end: int
     names: list[str]
-    # Of Django; they set the related instances of `select_related`.
+    # Django's objects that set the related instances for `select_related`.
     populators: list[Any]
     annotations: list[tuple[str, int]]
 
@@ -154,7 +154,7 @@ class InstanceLayout:
         info, select = compiler.klass_info, compiler.select
         start, end = info["select_fields"][0], info["select_fields"][-1] + 1
         names = [expression.target.attname for expression, *_ in select[start:end]]
-        # Any, because the type stubs are of a later Django, where it has another parameter.
+        # Any, because the type stubs are for a later Django, where the function has one more parameter.
         get_populators: Any = get_related_populators
         populators = get_populators(info, select, DEFAULT_DB_ALIAS)
         return cls(info["model"], start, end, names, populators, list(compiler.annotation_col_map.items()))

@@ -11,8 +11,8 @@ from django.db.models import Field, Model
 from core.db.fast.compiled_query import BoundQuery
 from core.db.fast.pipeline import Rows, Statement, execute_together, get_connection
 
-# A batch of a build has up to some hundred rows. Both databases limit the number of parameters, to 32,766 at
-# least.
+# Enough for a batch of a build, which has up to a few hundred rows. Both databases limit the number of
+# parameters of a statement; the lower limit is 32,766.
 MAX_ROWS = 400
 
 
@@ -46,7 +46,7 @@ class WriteBatch:
     """Inserts and updates that are sent together, in one round trip where possible."""
 
     def __init__(self) -> None:
-        # The statements, each with a function that gets the rows it returns.
+        # The statements, each with a function that is given the rows that the statement returns.
         self.writes: list[tuple[Statement, Callable[[Rows], None]]] = []
 
     def add_statement(self, statement: Statement, read_rows: Callable[[Rows], None]) -> None:

@@ -10,7 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections
 # SQL with placeholders, and its parameters.
 Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
-# A single statement outside of a transaction gains nothing from a pipeline.
+# Fewer reads than this are not sent in a pipeline: a single statement gains nothing from one.
 MIN_PIPELINED = 2
 
 
@@ -47,7 +47,7 @@ def read_together(statements: Sequence[Statement]) -> list[Rows]:
     try:
         return execute_pipeline(connection, statements)
     except NotSupportedError:
-        # A migration has changed a table, and a prepared statement does not fit it any more.
+        # A migration has changed a table, and a prepared statement no longer matches it.
         connection.close()
         return execute_together(statements)
 

@@ -18,7 +18,7 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
     file_id: FileId | None = None
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        # Before it is opened: if it is replaced meanwhile, the next request opens it again.
+        # Before the file is opened: if it is replaced in between, the next request opens the new file.
         self.file_id = self.find_file_id()
         return super().get_new_connection(conn_params)
 

@@ -48,7 +48,7 @@ class Turn:
     def __init__(self, path: str) -> None:
         self.thread_lock = Lock()
         self.file: int | None = None
-        # Without the file, for example for a database in memory, only the threads take turns.
+        # Without this file, for example for a database in memory, only threads of this process take turns.
         with suppress(OSError):
             if os.path.exists(path):
                 self.file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

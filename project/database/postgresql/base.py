@@ -32,8 +32,8 @@ DjangoWrapper: Any = base.DatabaseWrapper
 class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
     SchemaEditorClass = WorkspaceSchemaEditor
     features_class = DatabaseFeatures
-    # SAVEPOINT and RELEASE statements that are sent before the next statement, in its round trip if that is a
-    # pipeline. What is not sent by the end of the transaction is not needed.
+    # SAVEPOINT and RELEASE statements to be sent before the next statement. If that is a pipeline, they are
+    # sent in the same round trip. Those left at the end of the transaction are not needed.
     unsent: list[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -73,7 +73,7 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
         if direct is None or not self.get_autocommit():
             return super().chunked_cursor()
         wrapper = type(self)({**self.settings_dict, DIRECT_KEY: None, **direct}, alias=f"{self.alias}_direct")
-        # A streamed response may be closed by another thread.
+        # Another thread may close a streamed response, and with it this connection.
         wrapper.inc_thread_sharing()
         cursor = wrapper.chunked_cursor()
         cursor.cursor.after_close = wrapper.close
@@ -89,8 +89,8 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
             self.unsent.pop()
         else:
             self.unsent.append(self.ops.savepoint_commit_sql(sid))
-            # PostgreSQL keeps a scope that was set since the savepoint. Citus does not pass it on to workers
-            # that join the transaction later.
+            # PostgreSQL keeps a scope that was set since the savepoint, but Citus does not pass it on to
+            # workers that join the transaction later. So the scope must be sent again.
             forget_sent_scope(self.connection)
 
     def _savepoint_rollback(self, sid: str) -> None:
@@ -99,7 +99,7 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
             # Nothing was sent since the savepoint.
             del self.unsent[self.unsent.index(statement) + 1 :]
             return
-        # What is not sent concerns savepoints within this one.
+        # All unsent statements concern savepoints within this one.
         self.unsent.clear()
         super()._savepoint_rollback(sid)
         forget_sent_scope(self.connection)

@@ -9,6 +9,6 @@ DjangoFeatures: Any = features.DatabaseFeatures
 
 
 class DatabaseFeatures(DjangoFeatures):  # type: ignore[misc]  # see above
-    # PostgreSQL lets GROUP BY name the primary key alone only if that is the `id` column. In a database whose
-    # tables are distributed by workspace, it is the workspace and the id. All columns are listed therefore.
+    # Grouping by `id` alone is enough for PostgreSQL only if `id` is the whole primary key. After `manage.py
+    # distribute` the key is (workspace_id, id), so all columns are listed.
     allows_group_by_selected_pks = False

@@ -23,9 +23,9 @@ from project.database.postgresql.prepared_statements import (
 )
 
 PLACEHOLDER = re.compile("%[s%]")
-# Statements whose placeholders are converted once. SQL of long lists differs in its number of placeholders.
+# How many converted statements are cached. A statement with a list has one form per length of the list.
 MAX_CONVERTED = 1_000
-# A call of libpq, and the function that gets its result.
+# A call of libpq, and the function that is given its result.
 Command = tuple[Callable[[], None], Callable[[Any], None]]
 SUCCESS_STATUSES = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.EMPTY_QUERY}
 
@@ -136,7 +136,7 @@ class StatementPipeline:
             results: list[Any] = self.raw.wait(read_results(pgconn, len(commands)))
             pgconn.exit_pipeline_mode()
         except BaseException:
-            # Results may be left on the connection.
+            # Close the connection, because unread results may be left on it.
             if pgconn.status != ConnStatus.BAD:
                 self.raw.close()
             raise

@@ -8,9 +8,9 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import Any
 
-# SQL with placeholders of the server, and the types of the parameters.
+# SQL with the server's placeholders, such as $1, and the types of the parameters.
 StatementKey = tuple[bytes, tuple[int, ...]]
-# Statements that a connection keeps on the server, and those whose executions it counts.
+# How many statements a connection keeps on the server, and for how many others it counts executions.
 MAX_PREPARED = 100
 ATTRIBUTE = "prepared_statements"
 

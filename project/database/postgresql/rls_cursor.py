@@ -19,14 +19,14 @@ from psycopg.pq import TransactionStatus
 from core.db.workspace_scope import SCOPE_SETTING, current_scope
 
 RawConnection = psycopg.Connection[Any]
-# Returns whether row-level security restricts the current role: it is not a superuser, has no BYPASSRLS and
-# does not own the tables. And whether the database has Citus. Returns no row if there are no tables yet.
+# Returns whether row-level security restricts the current role (not a superuser, no BYPASSRLS, not the owner
+# of the tables), and whether the database has Citus. Returns no row if there are no tables yet.
 RESTRICTED_ROLE_SQL = """
 SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'USAGE')),
 EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
 FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')
 """
-# Attributes of a connection. The last is the scope of its transaction, with Citus only.
+# Names of connection attributes. The last, only used with Citus, is the scope sent in the transaction.
 RESTRICTED_ATTRIBUTE, CITUS_ATTRIBUTE, SENT_SCOPE_ATTRIBUTE = "is_rls_restricted", "has_citus", "sent_scope"
 # Any, because the type stubs of Django do not declare these classes.
 DjangoCursor: Any = base.Cursor

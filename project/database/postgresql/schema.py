@@ -18,7 +18,7 @@ JOIN pg_attribute w ON w.attrelid = t.oid AND w.attname = 'workspace_id' AND w.a
 WHERE x.indisprimary AND x.indnatts > 1 AND t.relnamespace = current_schema()::regnamespace
 """
 CITUS_SQL = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"
-# Empty unless tables are distributed: only then are there reference tables.
+# Distributed tables and reference tables. There are none before `manage.py distribute` has run.
 CITUS_TABLES_SQL = """
 SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace
@@ -36,7 +36,7 @@ class WorkspaceSchemaEditor(DjangoSchemaEditor):  # type: ignore[misc]  # see ab
 
     @property
     def sql_create_column_inline_fk(self) -> str | None:
-        # A foreign key of two columns cannot be part of a column's definition.
+        # A two-column foreign key cannot be declared inline in a column definition.
         inline: str = PostgresSchemaEditor.sql_create_column_inline_fk
         return None if self.keyed_tables else inline
 
@@ -59,7 +59,7 @@ class WorkspaceSchemaEditor(DjangoSchemaEditor):  # type: ignore[misc]  # see ab
             return [name for (name,) in cursor.fetchall()]
 
     def execute(self, sql: Any, params: Any = ()) -> Any:
-        # A foreign key that was left out.
+        # None stands for a foreign key that `_create_fk_sql` left out.
         return None if sql is None else super().execute(sql, params)
 
     def _create_fk_sql(self, model: Any, field: Any, suffix: str) -> Any:

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         "can only be undone by restoring a backup."
     )
 
-    # They would connect to the database before the name of the connection is set.
+    # System checks would connect to the database before the name of the connection is set.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,7 +33,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "postgresql":
             raise CommandError("This requires PostgreSQL. SQLite cannot be distributed.")
-        # libpq takes the name of its connections from there.
+        # libpq takes the name of its connections from this variable.
         os.environ["PGAPPNAME"] = f"dramatis distribute {os.getpid()}"
         catalog, steps = plan_distribution()
         self.stdout.write(describe_database(catalog))

@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
-        # Files of this process and of its children are for their owner only.
+        # Only the owner can access the files that this process and its children create.
         os.umask(0o077)
         supervisor = Supervisor()
         try:
@@ -48,7 +48,7 @@ class Command(BaseCommand):
 
     def start_all(self, supervisor: Supervisor, host: str, port: int, *, empty: bool) -> None:
         environment = children.build_child_environment(host, port)
-        # The prompts of the demo contain links; this process builds them.
+        # This process builds the demo's prompts, which contain links with this URL.
         settings.PUBLIC_URL = environment["PUBLIC_URL"]
         children.start_broker(supervisor)
         demo_key = prepare_database.prepare_database(empty=empty)

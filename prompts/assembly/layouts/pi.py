@@ -239,7 +239,7 @@ PI_LAYOUT = Layout(
             slot="pi.date",
             slot_data=get_directory_slot_data,
         ),
-        # Second to last: its text replaces everything before it; only text appended by the call follows.
+        # The text of the replacement replaces everything before it, so only the call's appended text follows.
         build_call_part("replacement", "pi.replace", TURN),
         build_call_part("call_append", "pi.append", TURN, placeholder="call-append"),
     ),

@@ -130,7 +130,7 @@ def build_return_format(inputs: PromptInputs, template: Text, mission: Sequence[
     if inputs.data is None or not returns or has_line:
         return NO_CHUNKS
     text = "".join([chunk.text for chunk in mission])
-    # A code block that the mission leaves open must not contain the line.
+    # Close a code block that the mission leaves open, so that the return format is not inside it.
     closing = close_code_fences(text)[len(text) :]
     text += closing
     gap = "\n" * max(0, 2 - (len(text) - len(text.rstrip("\n")))) if text else ""

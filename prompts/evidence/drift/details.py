@@ -27,9 +27,9 @@ class LineChanges:
     """The blocks in which a loaded text differs from a served one, and the fetch or version compared with."""
 
     blocks: Sequence[ChangedBlock]
-    # How many more blocks there are.
+    # How many changed blocks are not stored.
     more: int
-    # The version of the served text, and its ledger row; None if it was compared with the version itself.
+    # The compared version, and the ledger row of the compared text; None if that was the version's own text.
     number: int
     ledger_id: int | None = None
 

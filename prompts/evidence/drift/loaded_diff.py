@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from core.text.diff import DiffLine, DiffSpan
 from prompts.evidence.drift.details import ChangedBlock, LineChanges
 
-# Lines of a block of the loaded text that are shown, each with its number.
+# At most this many changed lines of a block are shown, by number only: the loaded text is not stored.
 MAX_SHOWN_LINES = 50
 
 
@@ -24,7 +24,7 @@ def iterate_diff_lines(served: list[str], changes: LineChanges) -> Iterator[Diff
         yield from iterate_changed_lines(served, block)
         at = block.served_line + block.served_line_count
         offset = block.line + block.line_count - at
-    # With more blocks than are stored, the line numbers of the rest are unknown.
+    # If some blocks are not stored, the line numbers after the last stored block are unknown.
     if not changes.more:
         yield from iterate_same_lines(served, at, len(served) + 1, offset)
 

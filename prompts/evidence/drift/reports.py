@@ -43,7 +43,7 @@ from prompts.publishing.versions.selectors import (
 )
 from prompts.publishing.versions.timeline import group_labels_by_version
 
-# Rows of the ledger and versions that a reported digest is compared with, newest first.
+# How many ledger rows and versions, newest first, a reported digest is compared with.
 MAX_COMPARED_ROWS, MAX_COMPARED_VERSIONS = 200, 50
 
 
@@ -106,7 +106,7 @@ def report_digest(
     """
     check_text_digest(digest, loaded.text)
     entry = get_reported_entry(prompt, key, ledger_id)
-    # Reports of a key are stored one after the other, so that each change of the status is one event.
+    # The reports of a key are stored one after the other, so that each change of status is one event.
     ApiKey.objects.in_workspace(prompt.workspace_id).select_for_update(no_key=True).get(pk=key.pk)
     last_served = get_last_served(prompt, key)
     match = find_reported_versions(prompt, key, digest, entry)
@@ -257,7 +257,7 @@ def find_reported_versions(
     served = served.select_related("version").order_by("-at", "-pk")
     entries = list(served.filter(key=key)[:MAX_COMPARED_ROWS])
     entry = find_served_entry([reported, *entries] if reported else entries, digest)
-    # Another key may have written the file.
+    # The bot may have loaded a file that was fetched with another key.
     entry = entry or find_served_entry(list(served.exclude(key=key)[:MAX_COMPARED_ROWS]), digest)
     if entry:
         return ReportMatch([entry.version], entry.served_digest)

@@ -53,7 +53,7 @@ def live_bots(request: WorkspaceRequest) -> HttpResponse:
 
 
 def get_bots_context(request: WorkspaceRequest) -> dict[str, Any]:
-    # Before the list: a report that arrives meanwhile is shown by the next request.
+    # Read before the list, so that a report that arrives in between is shown by the next request.
     newest = get_newest_report_id(request.workspace)
     bots = read_from_replica(
         lambda alias: list_bots(request.workspace, using=alias), fresh=has_recent_write(request)

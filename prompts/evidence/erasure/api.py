@@ -165,7 +165,7 @@ def create_erasure(call: ApiRequest) -> ApiResponse:
         for position, item in enumerate(call.body.get("also_erase", ()))
     ]
     also = {(one.kind, one.pk): one for one in others if (one.kind, one.pk) != (record.kind, record.pk)}
-    # Before the erasure: after it, nothing knows the text.
+    # Search before the erasure, because the text is gone afterwards.
     same_text = [one for one in find_same_text(record) if (one.kind, one.id) not in also]
     erasures = erase_records([record, *also.values()], reason=call.body["reason"], by=call.actor)
     for erasure in erasures:

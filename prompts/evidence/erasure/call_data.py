@@ -10,11 +10,11 @@ from personas.contents.models import erase_content_rows
 from personas.models import Erasure, Workspace
 from prompts.models import CallContent
 
-# Bytes of call data that are searched in the request. A worker searches more.
+# Up to this many bytes of call data are searched in the request. If there is more, a worker searches it.
 MAX_SEARCHED_AT_ONCE = 32 * 1024 * 1024
-# Rows in one statement.
+# How many rows one statement searches.
 BATCH_SIZE = 500
-# Characters. Shorter lines of a text occur in too many unrelated calls.
+# In characters. Shorter lines are not searched for, because they occur in too many unrelated calls.
 MIN_LINE_LENGTH = 12
 
 

@@ -57,7 +57,7 @@ def move_labels_off_erased(
     Prompts whose governed label is removed get a request for a release of their latest version.
     """
     by = get_erasure_actor(erasure)
-    # Locked and loaded again: the rebuild has added versions and moved labels.
+    # Lock and load the prompts again, because the rebuild has added versions and moved labels.
     ids = sorted({label.prompt_id for label in labels})
     prompts = {row.pk: row for row in lock_prompts(erasure.workspace_id, ids)}
     pointers = get_label_pointers(erasure.workspace_id, ids)

@@ -22,14 +22,14 @@ from prompts.publishing.provenance.origins import RECORD_KINDS, describe_origins
 from skills.models import ContextFile, FileRevision
 
 ERASABLE_MODELS: dict[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELDS}
-# Fields whose whole text is searched for even if it is short: what a memory says, and the name of a person.
+# Fields whose whole text is searched for even if it is short: the text of a memory, and the name of a person.
 SHORT_FIELDS = {"memory": ("text",), "user_profile": ("name",)}
-# Characters, counted after normalization. Shorter texts occur in too many unrelated records.
+# In characters, after normalization. Shorter texts are ignored: they occur in too many unrelated records.
 MIN_SHORT_LENGTH, MIN_PHRASE_LENGTH = 4, 12
 MAX_PHRASES = 200
-# Records and files that are listed.
+# How many matching records and files are listed.
 MAX_MATCHES = 200
-# Bytes of files that are searched.
+# How many bytes of files are searched.
 MAX_SEARCHED_BYTES = 32 * 1024 * 1024
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|[\r\n]+")
 WORD = re.compile(r"\w+")
@@ -43,7 +43,7 @@ class SameText:
     id: int
     name: str
     url: str
-    # Whether its current text contains it. Otherwise only an earlier revision does.
+    # Whether the current text contains a match. Otherwise only an earlier revision does.
     is_current: bool
 
     @property

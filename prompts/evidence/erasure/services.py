@@ -33,7 +33,7 @@ from prompts.publishing.versions.segments import list_content_digests
 from prompts.publishing.versions.selectors import find_tombstones, get_contents, list_erasable_records
 
 T = TypeVar("T")
-# Ranges, ids or digests in one query.
+# How many ranges, ids or digests one query contains.
 CHUNK_SIZE = 200
 
 
@@ -52,10 +52,10 @@ def erase_records(records: Sequence[Record], *, reason: str, by: Actor) -> list[
     caller must enqueue `finish_erasure_job`. Until that has run, labels may point to versions that contain an
     erased record, and fetches of these get 410.
     """
-    # All records before the first prompt, as in an edit, so that the two cannot deadlock.
+    # Lock all records before the first prompt, as edits do, so that an edit and an erasure cannot deadlock.
     for record in sorted(records, key=lambda one: (one.kind, one.pk)):
         lock_record(record)
-    # All texts before the first rebuild: otherwise that would store the text of the next record again.
+    # Remove all texts before the first rebuild, which would otherwise store the text of another record again.
     erasures = [remove_record(record, reason=reason, by=by) for record in records]
     # Robust: the erasure is committed by then, so an error here must not be reported as a failed erasure.
     transaction.on_commit(truncate_write_ahead_log, robust=True)
@@ -88,8 +88,8 @@ def remove_record(record: Record, *, reason: str, by: Actor) -> Erasure:
         erase_call_data_containing(workspace, texts)
     else:
         erasure.pending_texts = texts
-    # Set the time even if the row exists from an earlier erasure: serving caches drop their texts when they
-    # see a newer time.
+    # Set the time even if the row exists from an earlier erasure. Saving the row also changes the erasure
+    # counter, which invalidates the texts in serving caches.
     erasure.at = erasure.rebuilding_since = timezone.now()
     erasure.save(update_fields=["digests", "versions", "at", "rebuilding_since", "pending_texts"])
     return erasure
@@ -105,15 +105,14 @@ def finish_erasure(workspace: Workspace | int, key: int) -> Erasure:
     erasure = Erasure.objects.in_workspace(workspace).select_for_update().get(pk=key)
     if erasure.status == ErasureProgress.DONE:
         return erasure
-    # Lock the workspace as a request for a release does, and before the prompts as it does, so that the two
-    # cannot deadlock.
+    # Lock the workspace before the prompts, as a request for a release does, so that the two cannot deadlock.
     lock_workspace(erasure.workspace_id)
     affected = list_affected_prompts(erasure)
     prompts = {row.pk: row for row in lock_prompts(erasure.workspace_id, [prompt.pk for prompt in affected])}
     labels = list_labels_on_versions(erasure.workspace_id, set(erasure.versions))
     governed = {label.version.pk: label.version for label in labels if label.is_governed}
     replacements = replace_versions(erasure, prompts, governed.values(), at=timezone.now())
-    # After the versions of labels, so that the latest version is the one with the current records.
+    # Rebuild after the versions of labels are replaced, so that the latest version has the current records.
     rebuild_agents(erasure.workspace_id, {prompt.agent_id for prompt in affected})
     move_labels_off_erased(erasure, labels, replacements)
     erasure.rebuilding_since = None

@@ -34,7 +34,7 @@ class ErasureForm(forms.Form):
         max_length=500,
         help_text=_("Kept in the erasure record. Do not enter personal data."),
     )
-    # Kind and id of each, such as memory:12.
+    # The values are kind and id of each record, such as memory:12.
     also = forms.MultipleChoiceField(
         label=_("Erase these records too"), required=False, widget=forms.CheckboxSelectMultiple
     )

@@ -15,7 +15,7 @@ from prompts.models import PromptVersion
 from prompts.publishing.versions.api import USAGE_PARAMETERS, list_versions_with_digest
 from prompts.publishing.versions.serializers import TEXT_SCHEMA
 
-# Many versions can share a digest. To verify more than this number, clients narrow the query parameters.
+# Many versions can share a digest. To verify versions beyond this number, clients narrow the query.
 MAX_CHECKED_VERSIONS = 20
 CHECKED_VERSION_SCHEMA = object_schema(
     {

@@ -14,7 +14,7 @@ from prompts.proof.faults import Fault
 
 # How much of the end of the file is read to find the last line: enough even if it lists all chain heads.
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-# The time of a file is that of the last tick of the system, so it may lie before the time of the checkpoint.
+# Tolerance for file times, which are those of the last system tick: they may be before the checkpoint's time.
 TICK_SECONDS = 0.02
 # Receives the last checkpoint of the file and returns the checkpoints to append after it.
 ListFollowing = Callable[[SignedCheckpoint | None], Sequence[SignedCheckpoint]]

@@ -241,8 +241,8 @@ def list_uncopied_checkpoints(workspace_id: int, last: proof.SignedCheckpoint | 
         return rows
     last_sequence = rows.filter(hash=last.hash).values_list("sequence", flat=True).first()
     if last_sequence is None:
-        # The file's last checkpoint is not in the database, which verification reports. Checkpoints that are
-        # newer than it are still appended.
+        # The last checkpoint in the file is not in the database, which verification reports. Newer
+        # checkpoints are still appended.
         log.error("checkpoint_file_diverged", workspace=workspace_id)
         return rows.filter(at__gt=proof.read_checkpoint(last.body).at)
     return rows.filter(sequence__gt=last_sequence)

@@ -30,12 +30,12 @@ from prompts.models import (
 
 # A workspace with changes is signed when its last checkpoint is this old.
 SIGN_INTERVAL = timedelta(hours=1)
-# The longest time until a row is sealed and until a change is signed. The doctor and the metrics report what
-# takes longer.
+# The longest acceptable time until a row is sealed, and until a change is signed. The doctor and the metrics
+# report longer times.
 MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME = timedelta(minutes=3), timedelta(hours=2)
-# Workspaces per query with one condition for each.
+# How many workspaces one query covers, with one condition for each of them.
 CHUNK_SIZE = 200
-# Before every change.
+# Used as the time of the last checkpoint if there is none: it is before every change.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -56,7 +56,7 @@ class SealingState:
     slug: str
     created_at: datetime
     counts: ChainCounts
-    # The time of the oldest row that is in no block; None if all rows are.
+    # The time of the oldest row that is not in a block yet; None if there is no such row.
     unsealed_at: datetime | None
     sealed_at: datetime | None
     signed_at: datetime | None
@@ -164,7 +164,7 @@ def find_oldest_changes(states: Sequence[SealingState], now: datetime) -> dict[i
         for workspace_id, at in [*since.items(), *iterate_changes(chunk)]:
             if at:
                 oldest[workspace_id] = min(at, oldest.get(workspace_id, at))
-    # Changes whose time is not after the checkpoint: their clock was wrong, or the checkpoint is damaged.
+    # No change was found after the checkpoint: a clock was wrong, or the checkpoint is damaged.
     for state in others:
         oldest.setdefault(state.workspace_id, state.signed_at or state.created_at)
     return oldest

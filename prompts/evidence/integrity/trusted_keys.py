@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from prompts.evidence.integrity.checkpoint_signer import NoSigningKey, load_signing_key
 from prompts.proof.signing_keys import PublicKey, UnusableKey, get_key_id, parse_trusted_keys
 
-# Public keys by key id; None if the settings have only the id.
+# Public keys by key id; None if the settings contain only the id.
 TrustedKeys = dict[str, PublicKey | None]
 
 

@@ -25,11 +25,11 @@ log = structlog.get_logger(__name__)
 
 SETTLE_DELAY = proof.SETTLE_DELAY
 MAX_BLOCK_ROWS = 10_000
-# Per workspace and run of the job. A long backlog takes several runs.
+# Per workspace and per run of the job. A long backlog takes several runs.
 MAX_BLOCKS_PER_RUN = 20
 # Id, seal, time and key id of a ledger row.
 SealableRow = tuple[int, str, datetime, int | None]
-# How long the cache keeps an observation of rows with a time in the future.
+# How long the cache keeps the newest row id that observe_newest_row has seen.
 OBSERVATION_SECONDS = 24 * 3_600
 
 
@@ -79,8 +79,8 @@ def seal_block(workspace_id: int) -> LedgerBlock | None:
         return None
     block, uses = sealed
     try:
-        # Not in the transaction of the block. Keys are on all nodes of Citus and cannot be written while one
-        # is lost, and a transaction in which that was tried cannot be committed.
+        # Not in the transaction of the block: with Citus, keys are on all nodes and cannot be written while a
+        # node is down. The failed attempt would roll back the block.
         save_last_used(workspace_id, uses)
     except DatabaseError as error:
         if connection.in_atomic_block:
@@ -135,7 +135,7 @@ def observe_newest_row(workspace_id: int, now: datetime) -> int:
     entries = LedgerEntry.objects.in_workspace(workspace_id)
     newest_id = entries.order_by("-pk").values_list("pk", flat=True).first() or 0
     cache.set(cache_key, (newest_id, now), OBSERVATION_SECONDS)
-    # An observation from the future was made before the clock was set back: it is replaced.
+    # An observation from the future, made before the clock was set back, is not used: it was replaced above.
     return observed_id if observed_at <= now - SETTLE_DELAY else 0
 
 

@@ -32,7 +32,7 @@ class LedgerEntry(WorkspaceOwned):
     prompt = TenantForeignKey(AgentPrompt, **UNINDEXED_FK)
     label = models.CharField(max_length=40, blank=True)
     version = TenantForeignKey(PromptVersion, **UNCONSTRAINED_FK)
-    # The slots of the call. Filled into the version's segments they give the served text again.
+    # The time of the call, and digests of its other slot values: see prompts.proof.call_values.
     slots = models.JSONField()
     served_digest = models.CharField(max_length=64)
     size = models.PositiveIntegerField()
@@ -41,8 +41,8 @@ class LedgerEntry(WorkspaceOwned):
     request_id = models.CharField(max_length=64)
     at = models.DateTimeField()
     seal = models.CharField(max_length=64)
-    # The header of the request (W3C Trace Context), if it was valid. It is a statement of the client, and the
-    # seal does not cover it.
+    # The traceparent header of the request (W3C Trace Context), if it was valid. The client chooses its
+    # value, and the seal does not cover it.
     traceparent = models.CharField(max_length=55, null=True)  # noqa: DJ001  # null: the call sent none
     # The name of the skill whose file was served; null for a prompt.
     skill = models.CharField(max_length=MAX_SKILL_NAME, null=True)  # noqa: DJ001  # part of the seal
@@ -122,7 +122,7 @@ class BotStatus(models.TextChoices):
     # The bytes match no version of the prompt.
     NEVER_RELEASED = "never_released", _("Never released")
     OUTDATED = "outdated", _("Outdated")
-    # The bot has reported nothing since it was served another version.
+    # The bot has never reported, or not since it was served another version.
     UNKNOWN = "unknown", _("Unknown")
     SAME = "same", _("Same")
 

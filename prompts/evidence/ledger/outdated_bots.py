@@ -15,9 +15,9 @@ from personas.models import ApiKey, Event, Workspace
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.publishing.versions.selectors import HEAVY_COLUMNS
 
-# A bot that fetched less than this long ago may still get the new version by its next fetch.
+# A bot is reported this long after its last fetch and the label move: it may still fetch the new version.
 OUTDATED_GRACE = timedelta(hours=1)
-# The event is recorded for bots that have fetched within this time.
+# The event bot.outdated is recorded only for bots that have fetched within this time.
 EVENT_LOOKBACK = timedelta(days=2)
 # A bot that has fetched nothing for this long is considered unused and not listed.
 LOOKBACK = timedelta(days=30)

@@ -22,8 +22,8 @@ SECURITY_DEFINER, SECURITY_INVOKER = "SECURITY DEFINER", ""
 #   roles read it through the ledger table.
 # - Move rows of the month out of the default partition, which must contain none when the new partition is
 #   attached. The triggers against changes are disabled for this; the ALTER TABLE lock keeps other sessions
-#   from writing to the default partition until the transaction ends. USER names no trigger, because with
-#   Citus the triggers of the default partition have other names on the workers.
+#   from writing to the default partition until the transaction ends. The SQL says USER instead of naming the
+#   triggers, because with Citus those of the default partition have other names on the workers.
 MAKE_PART_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_part(part text, since timestamptz, until timestamptz)
 RETURNS void {head}

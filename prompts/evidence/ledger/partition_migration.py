@@ -21,7 +21,7 @@ WHERE i.indrelid = to_regclass(%s) AND NOT i.indisprimary ORDER BY c.relname
 """
 PRIMARY_KEY_SQL = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass(%s) AND contype = 'p'"
 NEXT_ID_SQL = f"SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM {ID_SEQUENCE}"  # noqa: S608  # our own name
-# Privileges on a table that roles other than its owner have. Grantee 0 is PUBLIC.
+# Privileges that roles other than the owner have on a table. Grantee 0 is PUBLIC.
 GRANTS_SQL = """
 SELECT DISTINCT a.privilege_type, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
 FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass(%s) AND a.grantee <> c.relowner

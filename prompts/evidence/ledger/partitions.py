@@ -104,7 +104,7 @@ log = structlog.get_logger(__name__)
 
 # How many months in advance partitions are created.
 MONTHS_AHEAD = 2
-# For how many months one run creates partitions because the default partition has rows of these months.
+# One run creates partitions for at most this many months that have rows in the default partition.
 MAX_BACKFILL_MONTHS = 36
 # Moving rows out of the default partition blocks fetches that write rows of the same month. If the current
 # month has more rows there than this, they are moved only after the month is over.

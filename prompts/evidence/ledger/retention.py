@@ -108,7 +108,7 @@ def build_expiry(block: LedgerBlock, months: int, now: datetime) -> LedgerExpiry
 
 def list_block_entries(block: LedgerBlock) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(block.workspace_id)
-    # The ids would be enough. The time filter lets PostgreSQL scan only the partitions of these months.
+    # The ids would be enough. The times let PostgreSQL scan only the partitions that can contain the block.
     rows = rows.filter(at__gte=block.first_at, at__lte=block.last_at)
     return rows.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
 

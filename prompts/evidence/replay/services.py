@@ -70,7 +70,7 @@ class Replay:
     # The tool definitions that are sent with the text: for a ledger row, those that the call selected. None
     # if they were erased.
     tools: Sequence[DefinitionJson] | None = ()
-    # The salt of the recorded digest; empty if text was erased.
+    # The salt of the recorded digest; empty if text was erased or the slots could not be filled.
     salt: str = ""
 
     @property
@@ -180,7 +180,7 @@ def build_replay(entry: LedgerEntry) -> Replay:
             problem = _("the value that the call sent for %(field)s is no longer stored") % {
                 "field": error.args[0]
             }
-        except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
+        except Exception as error:  # noqa: BLE001  # the page shows any error of a current renderer
             fault = {"fault": type(error).__name__}
             problem = _("the slots can no longer be filled (%(fault)s)") % fault
     salt = "" if erasures or problem else get_served_salt(entry)

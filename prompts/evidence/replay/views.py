@@ -58,7 +58,7 @@ from prompts.serving.call_contents.selectors import get_call_values
 from prompts.serving.response_body import select_call_tools
 from prompts.serving.slot_values import slots_from_json
 
-# Minutes before now, and the labels of their buttons.
+# Minutes before now, and the label of the button for that time.
 QUICK_TIMES = [
     (60, gettext_lazy("1 hour ago")),
     (1_440, gettext_lazy("1 day ago")),
@@ -82,7 +82,7 @@ class ReplayPage(VersionPage):
 
     def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
         if self.replay.entry is None:
-            # As built: the same numbers as on the page of the version.
+            # The text is shown as built, so use the numbers from the page of the version.
             return super().build_section(name, rows, ends)
         text = self.section_texts.get(name, "")
         annotated = [
@@ -113,7 +113,7 @@ class ReplayPage(VersionPage):
         try:
             values = get_call_values(entry)
         except MissingCallValue:
-            # The row still has the digests.
+            # A value is no longer stored. Show the digests, which are still in the row.
             values = entry.slots
         return [(get_display_name(name), format_slot_value(value)) for name, value in values.items()]
 

@@ -14,7 +14,7 @@ from prompts.publishing.versions.selectors import list_heavy_columns
 
 # Keyed by agent id and channel id.
 LockedPrompts = dict[tuple[int, int], AgentPrompt]
-# The causes by agent id: those in the database, and those that are not stored.
+# By agent id: the causes in the database, and new ones that are never stored there.
 PendingCauses = dict[int, list[BuildCause]]
 
 

@@ -50,7 +50,7 @@ class BuildResult:
     # Tokens of the text and of the tool definitions.
     text_tokens: int
     tool_tokens: int
-    # Everything else that determines the text: layout name, digests of the compiler and of the settings.
+    # What determines the text besides the inputs: layout name, digests of the compiler and of the settings.
     pins: dict[str, str]
     encoder: PartEncoder
 

@@ -39,8 +39,8 @@ def get_rebuild_counts() -> RebuildCounts:
 
 API_PREFIX = "/api/"
 HEADER_PREFIX = "Dramatis-Prompts-"
-# Session key of the time when the last request with pending rebuilds started. The next page removes it and
-# shows the workers' progress since then.
+# Session key for the start time of the last request that left rebuilds pending. The next page removes the
+# entry and shows the workers' progress since then.
 REBUILD_SESSION_KEY = "rebuilding_since"
 
 

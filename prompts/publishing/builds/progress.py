@@ -11,7 +11,7 @@ from django.utils import timezone
 from personas.models import AgentChannel, Workspace
 from prompts.models import AgentPrompt, BuildCause
 
-# If a cause waits for longer, the page warns that the workers may be down.
+# If a cause waits for longer than this, the page warns that the workers may be down.
 SLOW_AFTER = timedelta(minutes=2)
 # Oldest accepted `since` parameter: a page cannot poll for longer than a session lasts.
 MAX_SINCE_AGE = timedelta(hours=12)

@@ -48,7 +48,7 @@ class StoredBuild:
 
     segments: StoredSegments
     parts: PartDigests
-    # The digest of the manifest of the inputs.
+    # The digest of the input manifest.
     inputs: str
 
 
@@ -172,7 +172,7 @@ def build_next_version(
         created_at=at,
         previous_hash=prompt.last_hash,
     )
-    # The columns have plain values only, which `json_digest` does not convert.
+    # The columns contain only plain JSON values, so `json_digest`, which converts none, can be used.
     row = build_version_row(version, hash_column=json_digest)
     version.hash = row.hash(version.previous_hash)
     prompt.last_number, prompt.last_hash = version.number, version.hash

@@ -51,7 +51,7 @@ def list_batches_to_send(workspace_id: int, now: datetime) -> list[Batch]:
     batches: list[Batch] = []
 
     def get_turn(pk: int) -> tuple[int, bool, int]:
-        # The workspace whose batch has just ended comes after those that wait.
+        # With equal numbers of batches in the queue, the workspace that this call is for comes last.
         return ceil(sent.get(pk, 0) / size), pk == workspace_id, first[pk]
 
     while turn := min(first, key=get_turn, default=None):
@@ -61,7 +61,7 @@ def list_batches_to_send(workspace_id: int, now: datetime) -> list[Batch]:
             agents[turn] = list_waiting_agents(turn, now)
         batch = agents[turn][: min(free, size)] if free > 0 else []
         if not batch:
-            # Nothing waits, or the share of the person is used up for this workspace.
+            # No agent of this workspace is waiting, or the queue limit is reached for it.
             del first[turn]
             continue
         agents[turn] = agents[turn][len(batch) :]

@@ -232,7 +232,7 @@ def list_changed_builds(
     """
     names = {name for _, build in builds for name in build.packed.contents}
     if len(builds) == 1:
-        # It has most likely changed. Its inputs are then looked up too, so do it in the same query.
+        # A single build has most likely changed. Its inputs are then needed too, so use the same query.
         names |= builds[0][1].erasable_contents.keys()
     reserve_ids = build_key_query(PromptVersion, len(builds)) if builds else None
     reserved = digests.lock_and_find(names, [reserve_ids] if reserve_ids else [])
@@ -256,7 +256,7 @@ def list_changed_builds(
 
 def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDigests) -> bool:
     """Whether the latest version has the same text."""
-    # If a content is new to the workspace, the salted digest cannot be equal. It does not cover the report.
+    # If a content is new to the workspace, the digests cannot be equal. They do not cover the report.
     is_all_known = digests.missing.isdisjoint(build.packed.contents.keys() - {build.packed.report})
     return is_all_known and build.packed.apply_salts(digests.by_plain).digest == latest.digest
 
@@ -277,7 +277,7 @@ def lock_or_create_prompts(
                     workspace_id=workspace_id,
                     agent_id=agent,
                     channel_id=channel,
-                    # Text that waits for an approval must not go to production on another channel.
+                    # Text that waits for approval must not go to production on a new channel.
                     is_review_kept=agent in kept,
                     is_pinned=agent in kept,
                 )

@@ -10,10 +10,10 @@ from core.shared_cache import SharedLRUCache
 
 TOKENIZER_PACKAGE, TOKENIZER_MODULE = "bpe_openai", "bpe_openai._bindings"
 
-# Counts of texts that a process keeps, because an edit changes few segments of a prompt. The cache also keeps
-# the texts, so its limit is the sum of their tokens, and not their number. A million tokens are about 5 MB.
+# Limit of the cache of token counts, which helps because an edit changes few segments of a prompt. The cache
+# also keeps the texts, so it is limited by the sum of their tokens. A million tokens are about 5 MB.
 MAX_CACHED_TOKENS = 1_000_000
-# What an entry takes in addition to its text, in tokens.
+# The memory that an entry needs besides its text, expressed in tokens.
 ENTRY_SIZE = 50
 COUNTS: SharedLRUCache[str, int] = SharedLRUCache(MAX_CACHED_TOKENS, lambda count: count + ENTRY_SIZE)
 

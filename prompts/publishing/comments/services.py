@@ -20,7 +20,7 @@ from prompts.publishing.comments.selectors import get_version_lines, list_commen
 def comment_on_memory(memory: Memory, *, text: str, by: Actor) -> Comment:
     check_not_erased(memory)
     comment = save_new_comment(Comment(workspace_id=memory.workspace_id, memory=memory), text, by=by)
-    # An erasure of the memory also replaces the label of this event.
+    # The label of this event contains text of the memory. An erasure of the memory replaces that label.
     after = {"comment_id": comment.pk}
     write_audit_event(memory.workspace_id, "commented", "memory", memory.pk, str(memory), by=by, after=after)
     data = {"memory_id": memory.pk, "comment_id": comment.pk}

@@ -32,7 +32,7 @@ from prompts.publishing.comments.services import comment_on_line, comment_on_mem
 NOT_REVIEWED = NotReviewed("comments on memories and versions")
 
 FRAGMENT_ID = "comments"
-# Lines to choose from in the form.
+# How many lines the form offers to comment on.
 MAX_LINES = 500
 LINE_NUMBER = r"[1-9]\d{0,7}"
 

@@ -12,10 +12,10 @@ from prompts.models import PromptSettings
 
 MAX_DESCRIPTION_LENGTH = 300
 UNKNOWN_RESULT = ":any"
-# The line of a mission that states the type of its result: `Return format: {count :int}`.
+# The line of a mission that states the type of the result: `Return format: {count :int}`.
 RETURN_FORMAT = re.compile(r"^[ \t]*Return format:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
 SENTENCE = re.compile(r".+?[.!?](?=\s|$)")
-# An agent is called with one text.
+# The parameters of an agent as a tool: it is called with one text.
 PARAMETERS = {
     "type": "object",
     "properties": {"prompt": {"type": "string"}},
@@ -33,7 +33,7 @@ def complete_agent_tool(tool: ToolInput, agent: Agent, settings: PromptSettings 
     if not tool.description.strip() and not tool.snippet.strip():
         changes["description"] = agent.description.strip() or get_first_sentence(prompt)
     if tool.parameters is None and not tool.signature.strip():
-        # Only the ptc layout has the signature of the data, and so its result type, in the prompt.
+        # Only prompts in the ptc layout contain the data signature, and with it the result type.
         data_signature = settings.signature if settings and agent.layout == "ptc" else ""
         result = find_result_type(prompt, data_signature)
         changes["signature"] = f"{tool.name}(prompt :string) -> {result}"

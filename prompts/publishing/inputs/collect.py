@@ -230,7 +230,7 @@ class InputCollector:
     def settings(self) -> list[PromptSettings]:
         rows = self.apply_draft_to_all(self.loaded.settings)
         new = self.draft.record if self.draft else None
-        # A draft of a level that has no settings yet.
+        # Add a draft of settings for a level that has none yet.
         return [*rows, new] if isinstance(new, PromptSettings) and new._state.adding else rows
 
     @cached_property

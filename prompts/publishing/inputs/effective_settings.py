@@ -47,7 +47,7 @@ class EffectiveValue:
     level: str
     # The slug of the channel that sets the value, if the level is a channel or a prompt.
     channel: str = ""
-    # The names of channels that override the value, for a value that is not of one channel.
+    # The names of the channels that override the value; empty if the value is for a single channel.
     others: Sequence[str] = ()
 
 

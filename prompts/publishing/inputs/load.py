@@ -81,7 +81,7 @@ def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "
 
 def list_prompt_settings(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[PromptSettings]":
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
-    # Include the settings of agents that are tools of these agents: descriptions and signatures are derived.
+    # Include settings of agents that are tools: tool descriptions and signatures are derived from them.
     links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents, tool__agent__isnull=False)
     condition = Q(agent=None) | Q(agent__in=agents) | Q(agent__in=links.values("tool__agent"))
     return rows.filter(condition).select_related("identity", "soul", "user_profile")
@@ -130,7 +130,7 @@ class LoadedRows:
         if self.with_skills:
             skill_queries = SKILL_QUERIES.bind(self.workspace, ())
         else:
-            # Most agents have no source of files. These are the queries for their files and skills.
+            # Use the queries for an agent without a source of files, because most agents have none.
             skill_queries = CANDIDATE_QUERIES.bind(self.workspace, self.ids[0], [])
         return [*[bound[name] for name in self.query_names], *skill_queries]
 

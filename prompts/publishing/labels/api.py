@@ -374,7 +374,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="listLabelMoves",
             answer=page_schema(LABEL_MOVE_SCHEMA),
             query=PAGINATION_PARAMS,
-            # Notes are text that people wrote.
+            # Not for bots, because notes are text that people wrote.
             **{**READ_OPTIONS, "bots": False},
         ),
     ),

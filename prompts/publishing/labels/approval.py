@@ -26,11 +26,11 @@ from prompts.models import (
 from prompts.publishing.labels.planned_moves import PlannedMove
 from prompts.publishing.versions.selectors import is_version_intact, list_erased_versions
 
-# Kind of the build cause of a version that an erasure builds from another version.
+# Kind of the build cause if an erasure built the version from another version.
 ERASURE_CAUSE = "erasure"
-# The field of a request that names the version.
+# By move reason: the request field that holds the version, for error messages.
 VERSION_FIELDS = {MoveReason.ROLLBACK: "to", MoveReason.MOVED: "version"}
-# A version with one of these reasons was built in the same transaction.
+# For moves with these reasons, the version was built in the same transaction.
 NEW_VERSION_REASONS = {MoveReason.BUILD, MoveReason.ERASURE}
 # The current labels by prompt id and name.
 CurrentLabels = Mapping[tuple[int, str], PromptLabel]
@@ -117,7 +117,7 @@ def is_approval_required(move: PlannedMove, protected: set[str]) -> bool:
     decision, so it needs an approved version there too.
     """
     if move.label == PRODUCTION:
-        # Not `is_reviewed`, which callers have checked: a fault there must not disable this check too.
+        # Do not use `is_reviewed`, which callers have checked: a fault there must not disable this check too.
         is_reviewed = move.prompt.agent.release_policy == ReleasePolicy.REVIEWED
         return is_reviewed or move.prompt.is_review_kept
     return move.reason == MoveReason.ERASURE and move.label in protected
@@ -163,7 +163,7 @@ def get_erasure_base(version: PromptVersion) -> int | None:
     return bases[0] if bases else None
 
 
-# Builds never move production of a reviewed agent, members move it by releases only, and do not remove it.
+# For production of a reviewed agent: builds cannot move it; members can release and roll back, not remove it.
 APPROVAL_RULES: dict[MoveReason, MoveRule] = {
     MoveReason.BUILD: is_never_approved,
     MoveReason.RELEASE: is_in_approved_release,

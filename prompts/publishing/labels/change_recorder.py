@@ -21,12 +21,12 @@ class PromptChange:
     """A prompt that changes. `after` is None if production is removed."""
 
     prompt: AgentPrompt
-    # The version in production, or the latest one if production does not move.
+    # The version that the moved label pointed to, or the previous latest version if no label moves.
     before: PromptVersion | None
     after: PromptVersion | None
-    # Whether production moves. Otherwise the new version waits for a release.
+    # Whether production or the custom label moves. Otherwise the new version waits for a release.
     is_deployed: bool
-    # Whether the version is created by this request.
+    # Whether this request creates the version `after`.
     is_new_version: bool
     # The label that moves, if it is not production: bots that request it get another version.
     custom_label: str = ""
@@ -36,13 +36,13 @@ class PromptChange:
 class ChangeRecorder:
     """The changes of one request, one for each prompt."""
 
-    # Whether the member has seen the review already, and the request is to be committed.
+    # Whether the member has already seen the review, so that the request can be committed.
     is_confirmed: bool = False
-    # Name of the view, if it must not change prompts.
+    # The name of the view if it must not change prompts; otherwise empty.
     locked_view: str = ""
     changes: dict[int, PromptChange] = field(default_factory=dict)
     new_versions: list[PromptVersion] = field(default_factory=list)
-    # Prompts that workers build later.
+    # The number of prompts that workers build later.
     pending: int = 0
 
     def record_version(self, version: PromptVersion, previous: PromptVersion | None) -> None:

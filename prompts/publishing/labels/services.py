@@ -233,7 +233,7 @@ def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelM
     save_prompts([move.prompt for move in moves])
     for move, row in zip(moves, rows, strict=True):
         after = {"version": row.version.number if row.version else None, "note": move.note}
-        # A label is removed by a member, or by an erasure.
+        # Without a version, the label was removed, by a member or by an erasure.
         verb = AUDIT_VERBS.get(move.reason, "moved") if row.version else "removed label"
         write_audit_event(
             row.workspace_id,

@@ -79,7 +79,7 @@ def list_current_agents(record: Record) -> "QuerySet[Any, int] | list[int]":
     if not record.pk:
         return []
     fed = record.query_agent_ids()
-    # A query without rows in memory, unless the settings of some level use the record as well.
+    # The query `fed` loads no ids, but does not include agents that use the record through prompt settings.
     return record.agent_ids() if fed is None or AGENTS_BY_SETTINGS.list_ids(record) else fed.order_by()
 
 

@@ -166,7 +166,7 @@ def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPr
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_active=True)
-    # Several prompts share an agent, whose row is large: `load_impact_rows` loads it once.
+    # Agents are not joined: their rows are large, and `load_impact_rows` loads each agent only once.
     rows = rows.select_related("channel", "latest")
     rows = rows.annotate(is_waiting=Exists(causes)).only(
         *("workspace_id", "agent_id", "is_pinned", "is_review_kept"),
@@ -233,7 +233,7 @@ def load_latest_texts(
     }
     digests |= {row["content"] for _, version in versions for row in version.skill_files}
     contents = get_contents(workspace, digests | {version.report for _, version in versions})
-    # Versions share most of their contents, so each is decoded once.
+    # Versions share most of their contents, so each content is decoded only once.
     texts = {digest: decode_skill_file(data) for digest, data in contents.items()}
     hidden = list_tombstoned_digests(workspace, [version.segments for _, version in versions])
     return {

@@ -153,7 +153,7 @@ urlpatterns: list[URLPattern] = [
             "Preview which prompts a change would alter",
             operation_id="previewImpact",
             permission=Permission.EDIT,
-            # The numbers are those of all channels.
+            # The figures cover all channels, so a key that is limited to channels or labels is refused.
             touches=Touches.AGENT,
             budget="render",
             body=DRAFT_SCHEMA,

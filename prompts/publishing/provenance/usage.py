@@ -280,7 +280,7 @@ def get_usage_fingerprint(workspace: Workspace | int) -> tuple[int | None, ...]:
     return tuple(sums.values())
 
 
-# The names of a layout's inputs that each kind of record fills.
+# By record kind: the names of the layout inputs that records of this kind fill.
 INPUTS_BY_KIND = {
     "identity": ("identity.name", "identity.text", "identity.vibe", "identity.creature", "identity.emoji"),
     "soul": ("soul",),

@@ -335,7 +335,7 @@ def release_item_json(item: ReleaseItem, *, is_outdated: bool) -> dict[str, Any]
     }
 
 
-# Where the id of the operation is not the action and "Release".
+# Operation ids that are not the name of the action followed by "Release".
 OPERATION_IDS = {
     "requestAgain": "requestReleaseAgain",
     "requestReview": "requestReleaseReview",

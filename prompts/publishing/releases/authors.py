@@ -25,13 +25,13 @@ from prompts.publishing.provenance.origins import MAX_NAME_LENGTH, RECORD_KINDS,
 from prompts.publishing.releases.file_authors import FILE_KIND, FileHistory, load_file_history
 from prompts.publishing.versions.selectors import HEAVY_COLUMNS, list_heavy_columns
 
-# Prompts in one query.
+# How many prompts are loaded together.
 CHUNK_SIZE = 200
-# Changes of records that have no revision.
+# Audit verbs of changes that create no revision of the record.
 STATE_VERBS = ("archived", "restored", "erased", "changed context", "inherited context")
-# The field of an agent that changes no text.
+# The one agent field that does not affect the prompt text. It is ignored when revisions are compared.
 POLICY_FIELD = "release_policy"
-# Characters. Shorter texts occur in records of different authors.
+# In characters. Shorter texts do not show who the author is: they occur in records of different authors.
 MIN_TEXT_LENGTH = 12
 
 

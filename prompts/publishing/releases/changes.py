@@ -18,13 +18,13 @@ from prompts.publishing.versions.selectors import (
     read_skill_file_pair,
 )
 
-# Items whose segments are loaded at once. It limits the memory for releases of a thousand prompts.
+# How many items have their segments loaded at once, to limit memory for releases of a thousand prompts.
 CHUNK_SIZE = 100
 MAX_COMPARED = 1_000
 # Number of groups shown with a diff. The other groups only list prompts, which link to their diff pages.
 MAX_DIFFS = 20
 ChangeKey = tuple[Any, ...]
-# Fields of CachePrefix by the id of a prompt, as a release stores them.
+# As a release stores them: the fields of CachePrefix by prompt id.
 StoredPrefixes = Mapping[str, Mapping[str, Any]]
 
 

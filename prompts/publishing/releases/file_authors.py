@@ -17,7 +17,7 @@ from skills.models import ContextFile, FileRevision, Source
 
 FILE_KIND = "context_file"
 PUSH_VERBS = ("pushed", "removed file")
-# A push during a refresh may be older than the revision that the refresh stores before it reads the push.
+# A push during a refresh can be dated this much before the last revision that does not contain it.
 LONGEST_REFRESH = timedelta(minutes=10)
 
 

@@ -44,7 +44,7 @@ from prompts.publishing.releases.authors import list_authored_items
 from prompts.publishing.releases.changes import measure_prefixes
 from prompts.publishing.releases.selectors import hash_release_items, list_release_items
 
-# Types of events by the action in the audit log.
+# Event types by the action in the audit log.
 RELEASE_EVENTS = {
     "requested": "release.requested",
     "requested again": "release.requested",

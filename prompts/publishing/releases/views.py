@@ -100,7 +100,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     context |= {
         "choices": list_prompt_choices(request, form.rows),
         "picked": len(picked_ids),
-        # If more are shown than fit, the number of those without a change is not known.
+        # How many selected prompts are not listed; 0 if the list was cut, because this is then unknown.
         "left": len(picked_ids) - len(rows) if len(rows) <= MAX_CHOICES else 0,
     }
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
@@ -285,7 +285,7 @@ def get_release_context(
         "own_part": describe_own_part(release, items if is_asking else [], request.user),
         "may_go": may_go,
         "outdated": outdated,
-        # Only owners move a protected label.
+        # Only owners can move a protected label.
         "can_move_label": can_move,
         "can_override": has_permission(request.membership.role, Permission.OVERRIDE)
         and is_open

@@ -21,7 +21,7 @@ from skills.scanning import scan_text
 MAX_DETAILED_DIFFS = 20
 MAX_APPROVERS = 6
 LAYOUT_TAG_RULE = "section-look-alike"
-# Prompts new in production whose text is shown.
+# In each group of prompts that are new in production, the full texts of this many are shown.
 MAX_FIRST_TEXTS = 10
 
 
@@ -33,7 +33,7 @@ class ReviewedPrompt:
     channel: str
     note: str = ""
     url: str = ""
-    # The skill file that a text is, if it is not that of the prompt.
+    # The name of the skill file if the text is that of a file; empty for the text of the prompt.
     file: str = ""
 
 
@@ -47,7 +47,7 @@ class ReviewDiff:
     # No version was in production before, so there is nothing to compare with.
     is_first: bool = False
     is_detailed: bool = True
-    # The complete texts of the first of these prompts, if there is nothing to compare them with.
+    # The complete texts of the first MAX_FIRST_TEXTS prompts, if there is nothing to compare them with.
     texts: Sequence[tuple[ReviewedPrompt, str]] = ()
 
     @property
@@ -243,7 +243,7 @@ def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[Field
             added = [line.text for line in section.lines if line.kind == "added"]
             for finding in scan_text("\n".join(added), kind="typed") if added else ():
                 if finding.rule == LAYOUT_TAG_RULE:
-                    # The layouts use these tags themselves.
+                    # Not reported, because layouts use these tags themselves.
                     continue
                 name = section.name if section.is_skill_file else get_section_name(section.name)
                 yield FieldFinding(section.name, name, finding)
@@ -265,7 +265,7 @@ class SaveEffect:
     reviewed: Sequence[str] = field(default_factory=list)
     # Prompts that wait although the agent's policy releases automatically: a roll-back pinned production.
     pinned: int = 0
-    # Prompts of which only a custom label moves, and these labels.
+    # The number of prompts for which only a custom label moves, and the names of these labels.
     relabelled: int = 0
     labels: Sequence[str] = field(default_factory=list)
 

@@ -18,9 +18,9 @@ from prompts.publishing.review.change_review import list_approvers
 from prompts.publishing.review.services import ActionReview, DryRun, ReviewRequired, run_with_review
 
 View = Callable[..., HttpResponseBase]
-# Request header of scripts that ask for the review before they send the form. Response header of a review.
+# In requests: a script asks for the review before it sends the form. In responses: the content is a review.
 REVIEW_HEADER = "Dramatis-Review"
-# Fields that the review adds or replaces.
+# Fields that the review form sets itself, so they are not copied from the request.
 OWN_FIELDS = {"csrfmiddlewaretoken", REVIEWED_FIELD, "change_message"}
 
 
@@ -42,7 +42,8 @@ class ReviewMiddleware:
         if request.method != "POST" or not hasattr(request, "workspace"):
             return None
         if getattr(view, "runs_review_step", False):
-            # It may ask to sign in again, by an exception that middleware handles only if the view raises it.
+            # The view runs the step itself. It may raise an exception to ask the user to sign in again, which
+            # middleware handles only if the view raises it.
             return None
         call = partial(view, request, *args, **kwargs)
         return run_review_step(cast("WorkspaceRequest", request), view, call)

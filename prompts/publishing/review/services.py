@@ -62,7 +62,7 @@ class ActionReview:
     effect: SaveEffect
     # Hash of the effect, for the token.
     digest: str
-    # Prompts that would have no production any more.
+    # Prompts that would no longer have a production version.
     removed: Sequence[AgentPrompt] = ()
     # Prompts that workers would build.
     pending: int = 0
@@ -97,10 +97,10 @@ def run_with_review(
                 raise ReviewRequired(build_action_review(workspace, recorder))
             if is_question:
                 raise DryRun
-            # From here on, it is an ordinary request: after the commit, workers build what is left.
+            # The review is over: builds after the commit use the ordinary limit, and workers build the rest.
             recorder.is_confirmed = True
 
-        # Registered last: prompts are built by another function before the commit.
+        # Registered last, to run after the function that builds prompts before the commit.
         if not before_commit(check, None):
             check([])
         return result

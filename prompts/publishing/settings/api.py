@@ -106,7 +106,7 @@ LEVEL_SCHEMA = object_schema(
     },
     title="PromptSettings",
 )
-# PUT accepts these fields of a response only unchanged.
+# Fields that a PUT request may contain only if they are unchanged from the response.
 READ_ONLY_FIELDS = frozenset(LEVEL_SCHEMA["properties"]) - set(SETTING_SCHEMAS)
 
 
@@ -229,7 +229,7 @@ def setting_value_json(row: PromptSettings | None, name: str) -> Any:
 
 def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: str) -> URLPattern:
     """Return the endpoint of a level. `noun` names the level in operation ids."""
-    # The settings of a level touch what the level is named after.
+    # A level has the same name as what its settings touch.
     common: dict[str, Any] = {"answer": LEVEL_SCHEMA, "tag": "prompt-settings", "touches": name}
     return endpoint(
         f"prompt-settings/{route}",

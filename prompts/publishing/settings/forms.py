@@ -14,7 +14,7 @@ from prompts.models import PromptSettings
 from prompts.publishing.settings.models import ENTRY_CHOICES, MODE_CHOICES
 
 INHERITED_LABEL = _("Inherited")
-# The workspace has no level to inherit from.
+# Replaces INHERITED_LABEL on the level of the workspace, which inherits from no other level.
 DEFAULT_LABEL = _("Default")
 NATIVE_TOOLS_CHOICES = [
     ("", INHERITED_LABEL),

@@ -71,7 +71,7 @@ urlpatterns: list[URLPattern] = [
             list_layouts,
             "List layouts",
             operation_id="listLayouts",
-            # Layouts are part of the product: no row of the workspace is read.
+            # Any limited key can read layouts: they are part of the product, not rows of the workspace.
             touches=Touches.AGENT,
             answer=page_schema(LAYOUT_SCHEMA),
             note="The formats of prompts, with their sections in order.",

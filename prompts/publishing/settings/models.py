@@ -68,7 +68,7 @@ class PromptSettings(Record):
     omit_reference = models.BooleanField(null=True, blank=True)
     per_file = models.PositiveIntegerField(null=True, blank=True)
     all_files = models.PositiveIntegerField(null=True, blank=True)
-    # The maximum number of characters of single sections, by section name.
+    # The maximum number of characters by section name.
     section_limits = models.JSONField(null=True, blank=True)
 
     class Meta(Record.Meta):

@@ -10,7 +10,7 @@ from personas.records.services import create_record, edit_record
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.models import PromptSettings
 
-# How many ids the URL key of a level has.
+# How many ids follow the level in the URL key of its settings.
 LINK_COUNTS = {"workspace": 0, "agent": 1, "channel": 1, "prompt": 2}
 
 

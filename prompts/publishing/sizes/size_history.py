@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prompts.models import AgentPrompt, PromptVersion
 
 MAX_VERSIONS = 24
-# The largest sections have a colour of their own, the others are drawn together.
+# The largest sections, up to this many, have a colour of their own. The others are drawn together.
 MAX_SECTIONS = 7
 OTHER_SECTIONS = "other"
 TOOL_SECTION = "tool_definitions"

@@ -28,11 +28,11 @@ class Contributor(NamedTuple):
     """One source of a prompt's size: a record, a file, the layout text of a section, or a tool definition."""
 
     kind: str
-    # The record or file; for layout text and tool definitions without id and path.
+    # The record or file. For layout text and tool definitions, the origin has no id and no path.
     origin: Origin
-    # The name of the tool of a definition; else empty.
+    # The name of the tool that a tool definition is for; empty for other contributors.
     tool: str
-    # The sections in which its text occurs; a tool definition is in none.
+    # The sections that contain text of the contributor; empty for a tool definition.
     sections: tuple[str, ...]
     characters: int
     tokens: int
@@ -62,7 +62,7 @@ class TextPieces:
 
     origin: Origin
     texts: list[str] = field(default_factory=list)
-    # A dictionary as an ordered set.
+    # Used as an ordered set.
     sections: dict[str, None] = field(default_factory=dict)
 
 

@@ -133,7 +133,7 @@ VERSION_SCHEMA = object_schema(
     },
     title="Version",
 )
-# Versions with one digest among which one is looked for that was not erased.
+# How many versions with the same digest are searched for one that was not erased.
 MAX_SAME_DIGEST = 1_000
 USAGE_PARAMETERS = {
     "agent": slug_schema(description="Only usages by this agent."),

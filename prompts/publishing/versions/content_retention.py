@@ -26,7 +26,7 @@ from skills.models import ContextFile, FileRevision, PushedFile
 BATCH_SIZE = 1_000
 # Per workspace and run of the job; the next run continues.
 MAX_BATCHES = 50
-# A build takes less than this from the time of its versions to its commit.
+# A build is committed less than this long after the creation time of its versions.
 MAX_BUILD_TIME = timedelta(hours=1)
 VERSION_COLUMNS = ("segments", "tools", "skill_files", "report", "lockfile")
 

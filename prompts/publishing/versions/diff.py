@@ -17,11 +17,11 @@ from prompts.publishing.versions.tool_definitions import DefinitionJson, encode_
 TokenCounter = Callable[[str], int]
 SectionStatus = Literal["same", "changed", "added", "removed"]
 DiffKind = Literal["section", "tool", "skill_file"]
-# The texts of the skill files that differ, by name, of the older and the newer version.
+# Texts by name of the skill files that differ, in the older and in the newer version.
 SkillFilePair = tuple[Mapping[str, str], Mapping[str, str]]
 # The tool definitions of the older and the newer version.
 DefinitionPair = tuple[Sequence[DefinitionJson], Sequence[DefinitionJson]]
-# Characters and tokens of each section, of the older and the newer version.
+# Characters and tokens of each section, in the older and in the newer version.
 SizePair = tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]
 K = TypeVar("K", bound=Hashable)
 # Limits for both texts together, over all sections. Comparing this much takes well under a second.
@@ -130,7 +130,7 @@ def compare_segments(
     `sizes` are the stored ones of the versions. They stay the same after text of a version was erased.
     """
     budget = budget or DiffBudget()
-    # The same numbers as on the page of a version: with the line breaks before a section.
+    # The same numbers as on the page of a version, where a section includes the line breaks before it.
     old, new = sizes or (measure_sections(before, count), measure_sections(after, count))
     sections = diff_sections(join_section_texts(before), join_section_texts(after), lambda _: 0, budget)
     definitions = diff_definitions(*tools, count, budget)

@@ -110,7 +110,7 @@ def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[Par
     return changed | {part: None for part in before if part not in after}
 
 
-# Latest versions whose parts a process keeps.
+# How many latest versions a process caches the parts of.
 MAX_CACHED_PARTS = 500
 
 

@@ -85,9 +85,9 @@ class PromptVersion(WorkspaceOwned):
     # skills as of a version: see prompts.serving.skill_files.
     skill_files = CompactJSONField(default=list, db_default=[])
     characters = models.PositiveIntegerField()
-    # Tokens of the text as a plain fetch sends it, and of the tool definitions.
+    # Tokens of the text as a plain fetch sends it, plus those of the tool definitions.
     tokens = models.PositiveIntegerField()
-    # By section: characters as built, and tokens as a plain fetch sends it.
+    # By section name: characters as built, and tokens as a plain fetch sends the section.
     sizes = CompactJSONField()
     # Full, or changes to the previous version's lockfile: see prompts.publishing.versions.lockfile.
     lockfile = CompactJSONField()

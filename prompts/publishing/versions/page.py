@@ -50,12 +50,12 @@ class AnnotatedRow:
 
     row: TextRow
     origin_labels: Sequence[OriginLabel]
-    # The number of its first line with comments, or else of its first line that is not empty, from 1;
-    # 0 if members cannot comment on it.
+    # The number, from 1, of the row's first line with comments, or else of its first nonempty line; 0 if
+    # members cannot comment on the row.
     line: int = 0
-    # Number of comments on its lines.
+    # Number of comments on the lines of the row.
     comment_count: int = 0
-    # Where the comments on its lines are loaded from, if they are open.
+    # Where the comments on the row are loaded from; empty if they are not open.
     comments_url: str = ""
 
 
@@ -126,7 +126,7 @@ class VersionPage:
         open_line: int = 0,
     ) -> None:
         self.workspace, self.version, self.has_lockfile = workspace, version, has_lockfile
-        # The comments on the row with this line are open.
+        # The comments on the row that contains this line are open.
         self.open_line = open_line
 
     @cached_property

@@ -116,7 +116,7 @@ def prompts_json(caller: ApiClient, prompts: Sequence[AgentPrompt]) -> list[dict
     causes = BuildCause.objects.in_workspace(workspace).filter(agent__in={row.agent_id for row in prompts})
     pending = Counter(dict(causes.values_list("agent_id").annotate(count=Count("pk")).order_by()))
     summaries = [prompt_json(row, labels[row.pk], pending[row.agent_id]) for row in prompts]
-    # A problem can quote the text that could not be built.
+    # Bots do not get problems, because a problem can quote the text that could not be built.
     return [one | {"problem": None} for one in summaries] if caller.is_bot else summaries
 
 

@@ -19,7 +19,7 @@ from prompts.publishing.versions.lockfile import get_base_number, merge_lockfile
 from prompts.publishing.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
 from prompts.publishing.versions.tool_definitions import parse_definitions
 
-# Large columns of a version that lists do not show.
+# Large columns of versions, which lists do not show.
 HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes", "skill_files")
 ERASABLE_KINDS = frozenset(model.kind for model in ERASABLE_FIELDS)
 # Kind and id of a record, as in the origin of a stored segment.
@@ -238,8 +238,8 @@ def get_text_salt(version: PromptVersion) -> str:
 
 
 # --- erased text ---------------------------------------------------------------------------------------
-# A version that contains an erased record is tombstoned: it is refused even if all its contents are stored,
-# because a version with another record of the same text shares them.
+# A version that contains an erased record is tombstoned: it is refused even if all its contents are still
+# stored. Contents stay if another version has the same text from another record.
 
 
 def list_erasable_records(segments: Iterable[StoredSegment]) -> set[RecordKey]:

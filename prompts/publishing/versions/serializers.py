@@ -69,7 +69,7 @@ CAUSE_SCHEMA = object_schema(
     description="What changed: a record at a revision, or another reason for the build.",
     title="VersionCause",
 )
-# Null for bot keys.
+# Fields that are null in responses to bot keys.
 REASON_FIELDS: dict[str, Schema] = {
     "author": nullable_schema(TEXT_SCHEMA),
     "message": nullable_schema(TEXT_SCHEMA),

@@ -59,8 +59,8 @@ class PartEncoder:
         return encoded
 
 
-# The encoded parts that a process keeps, because an edit changes one part of a prompt. The key is the origin
-# without its revision, so that an edit replaces an entry. The limit is in bytes: texts can be long.
+# Limit, in bytes, of the cache of encoded parts: an edit changes one part of a prompt, and reuses the others.
+# The key is the origin without its revision, so that an edit replaces an entry.
 MAX_ENCODED_BYTES = 8_000_000
 ENCODED_PARTS: SharedLRUCache[tuple[str, str, str], EncodedPart] = SharedLRUCache(
     MAX_ENCODED_BYTES, lambda encoded: get_encoded_size(encoded.data)

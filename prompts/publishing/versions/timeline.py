@@ -24,7 +24,7 @@ from prompts.publishing.versions.selectors import get_prompt_labels, list_versio
 PAGE_SIZE = 25
 # Large columns that a list does not show.
 HEAVY_COLUMNS = ("segments", "lockfile", "sizes", "causes")
-# Pending causes beyond MAX_PENDING are not counted, because the next build will process all of them.
+# How many pending causes are shown, and up to how many are counted.
 MAX_SHOWN_PENDING, MAX_PENDING = 5, 200
 
 

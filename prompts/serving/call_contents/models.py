@@ -12,7 +12,8 @@ class CallContent(ErasableContent):
     """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
-    # The day (UTC) of the last call that sent the value. No ledger row of a later day refers to it.
+    # The last day (UTC) on which a call sent the value. Ledger rows dated later, by more than MARGIN in
+    # retention.py, do not refer to it.
     last_used_on = models.DateField()
 
     class Meta(WorkspaceOwned.Meta):

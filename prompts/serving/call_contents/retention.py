@@ -9,7 +9,7 @@ from core.db.batch_delete import delete_in_batches
 from personas.limits.daily_usage import get_utc_day
 from prompts.models import CallContent, LedgerEntry
 
-# A ledger row can be dated later than its contents: midnight may pass in between, and clocks differ.
+# A ledger row can be dated later than the last use of its contents: midnight may pass, and clocks differ.
 MARGIN = timedelta(days=2)
 
 

@@ -43,7 +43,7 @@ def store_call_data(
         new = contents.keys() - stored.keys()
         take_call_bytes(workspace_id, row_size + sum(len(contents[plain]) for plain in new))
         if new:
-            # A concurrent call may store the same value with another salt. Its row is read then.
+            # A concurrent call may store the same value first, with another salt. Its row is then used.
             CallContent.objects.in_workspace(workspace_id).bulk_create(
                 [
                     CallContent.build_salted(workspace_id, plain, contents[plain], last_used_on=today)

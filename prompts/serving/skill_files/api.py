@@ -126,7 +126,7 @@ class SkillCall:
         self.client, self.is_head = KeyClient(secret), request.method == "HEAD"
         self.request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
         self.rate_limit_headers: Mapping[str, str] = {}
-        # Once per request, whether it is refused for its channel or served after several attempts.
+        # Charges once per request, even if it is refused for its channel or served after several attempts.
         self.charge: RateLimitCheck = RateLimitOnce(self.charge_key).charge
         values = parse_query_params(request.GET, query)
         channel = channel or values.get("channel", "")
@@ -248,7 +248,7 @@ def build_view(
             response = build_problem_response(error, request.request_id)  # type: ignore[attr-defined]
         return build_http_response(response)
 
-    view.operations = {"GET": operation}  # type: ignore[attr-defined]  # published; the view does its own work
+    view.operations = {"GET": operation}  # type: ignore[attr-defined]  # for the API schema; not called
     return view
 
 
@@ -297,8 +297,8 @@ urlpatterns = [
         ),
         name="prompt-skill",
     ),
-    # The location of a skill in prompts. The path ends like that of a file, because some layouts print the
-    # folder only, and bots append the file's name.
+    # The URL of a skill in prompts. It ends with the name of the file, because some layouts print only the
+    # folder, and bots append the file name.
     path(
         f"{SKILLS_PATH}/<str:name>/SKILL.md",
         build_view(

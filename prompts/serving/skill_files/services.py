@@ -171,7 +171,7 @@ def choose_label_and_channel(
     check_key_format(client)
     with all_workspaces():
         client_fields = authenticate_client(client)
-    # Also for requests that are refused below.
+    # Requests that are refused below are charged too.
     check_rate_limit(client_fields.get("key_id"), client_fields["workspace_id"])
     scopes = client_fields.get("scopes", {})
     labels = scopes.get("labels")

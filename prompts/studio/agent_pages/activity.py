@@ -25,7 +25,7 @@ from prompts.publishing.versions.selectors import list_heavy_columns
 from skills.models import Skill, SkillLink
 
 ENTRIES_PER_PAGE = 50
-# Versions of one edit that workers build are this far apart at most.
+# Versions of one edit and label moves of one action are grouped if they are at most this far apart.
 GROUP_WINDOW = timedelta(minutes=1)
 FETCH_WINDOW = timedelta(days=1)
 MAX_ENTRY_CAUSES = 3

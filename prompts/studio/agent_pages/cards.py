@@ -122,7 +122,7 @@ def count_sharing_agents(agent: Agent, name: str) -> int:
     return int(getattr(agent, f"{name}_users", 0))
 
 
-# The layouts with guidance for single tools.
+# Only these layouts have guidance for individual tools.
 GUIDELINES_BY_LAYOUT: dict[str, ToolGuidelines] = {
     "dramatis": dramatis.DRAMATIS_GUIDELINES,
     "opal": opal.OPAL_GUIDELINES,

@@ -98,7 +98,7 @@ def register_demo_source(workspace: Workspace, folder: Path, *, by: Actor) -> So
     allowed_folder = allowed_folders.first() or allow_folder(
         workspace, str(folder), note="The demo's own files.", by=by
     )
-    # The demo shows files that are live before anyone has reviewed them, and says so.
+    # With automatic approval, the demo can show files that are live before anyone has reviewed them.
     values = {"name": DEMO_SOURCE_NAME, "allowed_folder": allowed_folder, "approval": Approval.AUTOMATIC}
     return create_named_record(Source, workspace, values, by=by)
 

@@ -105,7 +105,7 @@ def build_rollback_target(
 
 
 AgentPrompts = Sequence[AgentPrompt]
-# The same as the maximum number of prompts in a release.
+# The same as the maximum number of prompts in the form that requests a release.
 MAX_BULK_PROMPTS = 400
 
 
@@ -267,7 +267,7 @@ def render_rollback_page(
 
 
 BulkFunction = Callable[[WorkspaceRequest, AgentPrompts], HttpResponse]
-# Permission, function, and the verb of the review.
+# By action: permission, function, and the verb that the review shows.
 BULK_ACTIONS: dict[str, tuple[Permission, BulkFunction, Verb]] = {
     "release": (Permission.EDIT, bulk_release, gettext_lazy("Release")),
     "rebuild": (Permission.EDIT, bulk_rebuild, gettext_lazy("Rebuild")),

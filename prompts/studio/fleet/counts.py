@@ -75,7 +75,7 @@ def query_counts(workspace: int, built_since: datetime, now: datetime) -> QueryS
 
 def build_count_annotations(workspace: int, built_since: datetime, now: datetime) -> dict[str, Any]:
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_active=True)
-    # By prompt, whose versions have an index by time.
+    # `built` filters by prompt too, because versions are indexed by time only within a prompt.
     versions = PromptVersion.objects.in_workspace(workspace)
     files = list_pending_files(workspace)
     memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)

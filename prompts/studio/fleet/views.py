@@ -35,7 +35,7 @@ from prompts.studio.fleet.counts import WorkspaceCounts, get_workspace_counts
 from prompts.studio.fleet.filters import build_filter_fields, parse_fleet_filter
 from prompts.studio.fleet.matrix import build_matrix_rows
 
-# Agents whose sparklines are loaded at once.
+# Maximum number of agents whose sparklines one request loads.
 MAX_TRAFFIC_AGENTS = 200
 MAX_SHOWN_EVENTS = 6
 # Set when a member dismisses the setup steps. The maximum age is in seconds.

@@ -29,7 +29,7 @@ from prompts.studio.search.search import (
 )
 from prompts.studio.search.views import MAX_QUERY_LENGTH
 
-# Names of search kinds that differ from the name of their resource in the API.
+# API resource names of the search kinds that have a different name there.
 RESOURCE_NAMES = {"files": "context-files", VERSION_KIND: "prompt-versions"}
 KIND_NAMES = [
     RESOURCE_NAMES.get(name, name) for name in (*(kind.name for kind in SEARCH_KINDS), VERSION_KIND)

@@ -27,7 +27,7 @@ from personas.models import (
 from prompts.models import Release
 from skills.models import ContextFile, Skill, Source
 
-# Lists whose route has another name, and kinds whose list has no search.
+# List routes that are not named after their kind, and kinds whose list cannot be searched.
 LIST_ROUTES = {"files": "inbox:list"}
 NOT_SEARCHABLE_LISTS = {"releases", "keys", "members", "sources"}
 

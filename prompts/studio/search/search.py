@@ -155,7 +155,7 @@ def build_record_result(
     _name, key, title, about, rank = row
     args = [workspace.slug, *([key] if kind.key else [])]
     hint = _("Archived") if rank == RANK_ARCHIVED else _("found in the text") if rank == RANK_TEXT else about
-    # The query returns no more than this of a title, so a title of this length may be longer.
+    # The query cuts titles to MAX_TITLE_LENGTH, so a title of that length may have been longer.
     label = title if len(title) < MAX_TITLE_LENGTH else shorten_text(f"{title}…", MAX_TITLE_LENGTH)
     url = reverse(kind.route, args=args)
     return SearchResult(

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             import watchfiles  # noqa: F401  # only for a clear message if it is missing
         except ImportError as error:
             raise CommandError("This command requires the package watchfiles.") from error
-        # At level INFO, watchfiles logs every change, including changes of files that no source uses.
+        # At level INFO, watchfiles logs every change, including changes to files that no source uses.
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
         watcher = SourceWatcher()
         while True:
@@ -126,4 +126,4 @@ def watch_folders(folders: list[str]) -> Generator[FileChanges]:
         recursive=False,
         ignore_permission_denied=True,
     ):
-        yield [(change.name, path) for change, path in batch]  # type: ignore[misc]  # three names, as ours
+        yield [(change.name, path) for change, path in batch]  # type: ignore[misc]  # the names of ChangeKind

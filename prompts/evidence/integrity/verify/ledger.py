@@ -83,7 +83,7 @@ class ExpiryVerifier:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        # Sequence of the last rolled-off block: rows of the blocks up to it may be missing.
+        # Sequence of the last expired block: rows of this block and of earlier blocks may be missing.
         self.last_block = 0
         self.early_faults: list[Fault] = []
 
