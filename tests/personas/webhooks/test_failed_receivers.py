@@ -158,7 +158,8 @@ def check_unusable_key(workspace: Any) -> None:
         move(workspace)
         with time_machine.travel(timezone.now(), tick=False):
             for _ in range(3):
-                run()
+                # A worker that records nothing would try again until it accepts no more turns.
+                run(accept_seconds=3, accept_failing_seconds=3)
         assert (len(receiver.received), len(good.received)) == (0, 1)
     check_failed_attempt(workspace, endpoint, error=deliver.INTERNAL_ERROR)
 
