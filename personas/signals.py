@@ -2,9 +2,9 @@
 
 from django.dispatch import Signal
 
-# Arguments: `workspace_id`, `agent_ids`, `cause` (a Revision, the refresh of a source, or None) and, if there
-# is no cause, `by`. This is the actor: authors of a change may not approve its release.
-# The signal is sent inside the transaction of the change. An exception in a receiver rolls the change back.
-# `prompts/receivers.py` builds a few prompts in the same transaction, before its commit. If there are many,
-# or a build fails, it stores the causes in the transaction, and workers build the prompts after the commit.
+# Arguments: `workspace_id`, `agent_ids`, `cause` (a Revision, a RefreshRun or None) and `by`, the
+# actor. `by` counts as the author if there is no cause; authors of a change may not approve its release.
+# The signal is sent inside the transaction that makes the change; an exception in a receiver rolls it back.
+# If few prompts are affected, `prompts/receivers.py` builds them in that transaction, before the commit.
+# If many are, or a build fails, it only stores the causes there, and workers build after the commit.
 agent_changed = Signal()

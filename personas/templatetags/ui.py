@@ -40,7 +40,7 @@ register.filter("person", render_person)
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
-# How many characters of an id lists show: enough to tell the requests on one page apart.
+# How many characters of a request id are shown in lists: enough to tell apart the requests on one page.
 SHORT_ID_LENGTH = 8
 # Units for times of less than a month, largest first.
 SECONDS_PER_UNIT = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60}

@@ -23,7 +23,7 @@ from skills.sources.readers import ContextReader, get_readers_by_agent
 SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
 # A pair: SKILL_RECORD or SKILL_FILE, and the id of the record or file.
 SkillKey = tuple[int, int]
-# Paths of the present skill files, by source id.
+# By source id: paths of skill files that are not ignored and that exist or have an active revision.
 SkillPaths = Mapping[int, Collection[str]]
 SkillEvaluator = Callable[[ContextFile], AgentSkill]
 

@@ -76,7 +76,7 @@ class SkillEntry(NamedTuple):
     """The columns of a skill record or file that are needed to sort, count and compare names.
 
     `is_match` tells whether the skill matches the filters. `is_present` is False if the skill is archived,
-    ignored, or missing without a active revision.
+    ignored, or missing without an active revision.
     """
 
     sort: str

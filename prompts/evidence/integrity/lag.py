@@ -164,7 +164,7 @@ def find_oldest_changes(states: Sequence[SealingState], now: datetime) -> dict[i
         for workspace_id, at in [*since.items(), *iterate_changes(chunk)]:
             if at:
                 oldest[workspace_id] = min(at, oldest.get(workspace_id, at))
-    # No change was found after the checkpoint: a clock was wrong, or the checkpoint is damaged.
+    # Fallback where no later change was found, because a clock was wrong or the last checkpoint is damaged.
     for state in others:
         oldest.setdefault(state.workspace_id, state.signed_at or state.created_at)
     return oldest

@@ -171,7 +171,7 @@ def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
     entry = get_visible_entry(call, key)
     body = {
         **ledger_entry_json(entry),
-        # Bots do not get the slots, which can contain text of the workspace, such as the task of the call.
+        # Bots do not get the slot values: these may contain workspace text, such as the task of a call.
         "slots": None if call.caller.is_bot else get_remaining_call_values(entry),
         "slot_digests": get_value_digests(entry.slots),
         "hash": entry.seal,

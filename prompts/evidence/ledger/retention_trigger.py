@@ -9,8 +9,8 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from core.db.append_only import AppendOnly
 
-# Last id of the only expired block that can contain the row OLD: blocks do not overlap, so it is the last one
-# that begins at or before the row.
+# Selects the last id of the only expired block that can contain row OLD. Blocks do not overlap, so this is
+# the block with the highest first id that is not above OLD.id.
 EXPIRED_ID_SQL = """
 (SELECT r.last_id FROM prompts_ledgerexpiry r
  WHERE r.workspace_id = OLD.workspace_id AND r.first_id <= OLD.id ORDER BY r.first_id DESC LIMIT 1)

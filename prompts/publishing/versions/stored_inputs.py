@@ -59,8 +59,8 @@ class PartEncoder:
         return encoded
 
 
-# Limit, in bytes, of the cache of encoded parts: an edit changes one part of a prompt, and reuses the others.
-# The key is the origin without its revision, so that an edit replaces an entry.
+# An edit usually changes one part of a prompt, so encoded parts are cached, up to this many bytes in total.
+# The cache key is the origin of the part without the revision: a new revision replaces the old entry.
 MAX_ENCODED_BYTES = 8_000_000
 ENCODED_PARTS: SharedLRUCache[tuple[str, str, str], EncodedPart] = SharedLRUCache(
     MAX_ENCODED_BYTES, lambda encoded: get_encoded_size(encoded.data)

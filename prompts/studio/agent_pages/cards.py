@@ -137,7 +137,7 @@ class GuidanceLine:
 
     text: str
     tools: Sequence[str]
-    # Whether the line comes from the record of the tool instead of the layout.
+    # Whether the line comes from the record of the tool itself rather than from the layout.
     is_own: bool = False
 
 

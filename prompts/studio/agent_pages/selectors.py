@@ -161,7 +161,8 @@ def get_production_channels(
     condition = reduce(or_, [Q(kind=kind, object_id__in=keys) for kind, keys in keys_by_kind.items()])
     rows = VersionPart.objects.in_workspace(agent.workspace_id).filter(condition, prompt__in=list(served))
     contains_part: dict[tuple[KindAndId, int], bool] = {}
-    # A VersionPart row is written only when a part changes, so the last row up to production applies.
+    # A part has rows only for the versions that add, change or remove it. The last one up to the production
+    # version tells whether that version contains the part.
     for kind, key, prompt, version, revision in rows.order_by("version_id").values_list(
         "kind", "object_id", "prompt_id", "version_id", "revision"
     ):
