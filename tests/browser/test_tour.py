@@ -51,6 +51,7 @@ class Tour:
 
     def picture(self, name: str) -> None:
         if PICTURES:
+            self.page.wait_for_load_state("networkidle")
             self.page.screenshot(path=f"{PICTURES}/tour-{name}.png")
 
 
