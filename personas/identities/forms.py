@@ -14,7 +14,7 @@ class IdentityForm(RecordForm):
     help_texts = {
         "name": _("The name your team sees in lists."),
         "display_name": _("What the agent calls itself."),
-        "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
+        "emoji": _("Follows the display name: “Your name is Mira 🦊.”"),
         "creature": _("Completes “You are a …”."),
         "vibe": _("Completes “Your vibe: …”."),
         "text": _("Markdown, for everything that does not fit in the fields above."),

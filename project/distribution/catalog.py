@@ -46,8 +46,8 @@ CITUS_TABLES_SQL = """
 SELECT c.relname, p.partmethod FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND NOT c.relispartition
 """
-# How pg_dist_partition marks distributed tables and reference tables.
-DISTRIBUTED_METHOD, REFERENCE_METHOD = "h", "n"
+# How pg_dist_partition marks distributed tables.
+DISTRIBUTED_METHOD = "h"
 REFERENCE_MODEL_SQL = """
 SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE p.partmethod = 'n' AND p.repmodel = 't' AND c.relnamespace = current_schema()::regnamespace
